@@ -27,12 +27,22 @@ from __future__ import annotations
 import argparse
 import math
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import CORES, MASTER, common_arguments, give, in_child, percentiles, write_report
+from measure import (
+    CORES,
+    MASTER,
+    beside,
+    beside_argument,
+    common_arguments,
+    give,
+    in_child,
+    percentiles,
+    write_report,
+)
 from model_accuracy import RISE_S, WARM_S, factor_for, pilot_of, piloted
 from model_run import DISTANCE, LATE_S, STEP_S, Batch, held, run, shared, spread
 
@@ -202,6 +212,7 @@ def table(experiments: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     common_arguments(parser)
+    beside_argument(parser)
     parser.add_argument("--most", type=int, default=MOST, help="instances")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=list(CHOSEN))
@@ -215,30 +226,39 @@ def main() -> None:
     options = ["--seconds", str(seconds), "--master", arguments.master]
     options += ["--most", str(most)]
     costs = costs_of(counts_up_to(most), seconds, options)
-    found: dict[str, Any] = {}
+    found, few = dict[str, Any](), dict[str, Floats]()
     for name in arguments.experiments:
         window_s = trace_of(name, seconds, 1.0)[1].seconds
         rate = highest(costs[most], window_s, most)
-        few = needed(*trace_of(name, seconds, rate), costs, most)
+        few[name] = needed(*trace_of(name, seconds, rate), costs, most)
         found[name] = {"highest_rate": rate, "window_s": window_s}
-        print(f"{name}: up to {rate:,.0f} tuples/s a side need {few.min()} to {few.max()}")
-        for policy in arguments.policies:
-            limit_s = WARM_S + seconds + LATE_S + ENDING_S
-            child_of = f"{name}={policy}={rate}"
-            try:
-                one = in_child(__file__, "--child", child_of, *options, limit_s=limit_s)
-            except subprocess.TimeoutExpired:
-                found[name][policy] = {"killed_after_s": limit_s}
-                print(f"{name}, {policy}: killed after {limit_s:.0f} s", flush=True)
-                continue
-            found[name][policy] = one | {"measured": judged(one, few)}
-            print(told(name, policy, found[name][policy], most), flush=True)
+        said = f"up to {rate:,.0f} tuples/s a side need {few[name].min()} to {few[name].max()}"
+        print(f"{name}: {said}", flush=True)
+
+    def one(run: str, cpus: Sequence[int] | None) -> Any:
+        name, policy = run.split("=")
+        limit_s = WARM_S + seconds + LATE_S + ENDING_S
+        child_of = f"{run}={found[name]['highest_rate']}"
+        try:
+            did = in_child(__file__, "--child", child_of, *options, limit_s=limit_s, cpus=cpus)
+        except subprocess.TimeoutExpired:
+            print(f"{name}, {policy}: killed after {limit_s:.0f} s", flush=True)
+            return {"killed_after_s": limit_s}
+        did |= {"measured": judged(did, few[name])}
+        print(told(name, policy, did, most), flush=True)
+        return did
+
+    runs = [f"{name}={policy}" for name in found for policy in arguments.policies]
+    for run_of, did in zip(runs, beside(arguments.beside, one, runs), strict=True):
+        name, policy = run_of.split("=")
+        found[name][policy] = did
     write_report(
         "autoscale_engine" if CORES == 2 else f"autoscale_engine-{CORES}",
         {
             "seconds": seconds,
             "step_s": STEP_S,
             "most": most,
+            "beside": arguments.beside,
             "pilots": costs,
             "experiments": found,
         },

@@ -149,7 +149,7 @@ def reduced(runs: dict[str, list[dict[str, Any]]], batch_rows: int) -> dict[str,
 
 
 def table(cases: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| query, rows a batch | resident: median, p95, p99 | jobs | local | jobs / resident |"
     yield "|---|---|---|---|---|"
     for name, found in cases.items():

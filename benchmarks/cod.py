@@ -18,12 +18,22 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import MASTER, common_arguments, give, in_child, middle, write_report
+from measure import (
+    MASTER,
+    beside,
+    beside_argument,
+    common_arguments,
+    give,
+    in_child,
+    middle,
+    write_report,
+)
 
 WAYS = ("exact", "uniform", "concept")
 SHARE = 0.98
@@ -80,7 +90,7 @@ alone. `taxi-csv` has all columns of a ride as text, as the streams of the disse
 
 
 def write_input(case: Case, folder: Path) -> None:
-    """The rows of a generator as files; those that are there stay."""
+    """The rows of a generator as files; those that are there stay, also where two write at once."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
@@ -89,17 +99,22 @@ def write_input(case: Case, folder: Path) -> None:
 
     if (folder / "_done").exists():
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
     source = open_generator(f"generator:{case.stream}&rows={case.rows}&seed=5", "s", case.time)
     columns = case.columns or source.schema.names
     for number, first in enumerate(range(0, case.rows, FILE_ROWS)):
         last = min(first + FILE_ROWS, case.rows)
         table: pa.Table = source.reader(first, last).read(columns).table
         if case.csv:
-            pa.csv.write_csv(table, folder / f"part-{number:05d}.csv")
+            pa.csv.write_csv(table, made / f"part-{number:05d}.csv")
         else:
-            pq.write_table(table, folder / f"part-{number:05d}.parquet")
-    (folder / "_done").touch()
+            pq.write_table(table, made / f"part-{number:05d}.parquet")
+    (made / "_done").touch()
+    try:
+        made.rename(folder)
+    except OSError:  # another program was quicker
+        shutil.rmtree(made)
 
 
 def run(case: Case, way: str, session: Any, data: Path, work: Path, share: float = SHARE) -> Told:
@@ -205,9 +220,9 @@ def summed_up(case: Case, told: dict[str, Any]) -> dict[str, Any]:
         names = dict.fromkeys(name for one in runs[way] for name in one)
         found[way] = {name: middle([one[name] for one in runs[way]]) for name in names}
         found[way] |= told["accuracies"].get(way, {})
-    for beside in ("uniform", "exact"):
-        pairs = list(zip(runs["concept"], runs[beside], strict=True))
-        found[f"by_{beside}"] = {c: middle([a[c] / b[c] for a, b in pairs]) for c in COSTS}
+    for other in ("uniform", "exact"):
+        pairs = list(zip(runs["concept"], runs[other], strict=True))
+        found[f"by_{other}"] = {c: middle([a[c] / b[c] for a, b in pairs]) for c in COSTS}
     return found
 
 
@@ -223,10 +238,10 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
                 f"{one['groups_missing']:.1%} of {one['groups_per_window']:,.0f} groups missing, "
                 f"{one['shed']['median']:.1%} shed"
             )
-    for beside in ("uniform", "exact"):
-        ratios = found[f"by_{beside}"]
+    for other in ("uniform", "exact"):
+        ratios = found[f"by_{other}"]
         said = ", ".join(f"{cost} {_spread(ratio)}" for cost, ratio in ratios.items())
-        yield f"{found['title']}, concept / {beside}: {said}"
+        yield f"{found['title']}, concept / {other}: {said}"
 
 
 def _spread(of: Told) -> str:
@@ -269,7 +284,7 @@ def costs_table(cases: dict[str, Any]) -> Iterator[str]:
         def each(cost: str, shown: str, ways: list[Any] = ways) -> str:
             return ", ".join(f"{one[cost]['median']:{shown}}" for one in ways)
 
-        ratios = [_spread(case[f"by_{beside}"]["seconds"]) for beside in ("uniform", "exact")]
+        ratios = [_spread(case[f"by_{other}"]["seconds"]) for other in ("uniform", "exact")]
         yield (
             f"| {case['title']} | {each('seconds', '.2f')} s | {' | '.join(ratios)} | "
             f"{each('map_ns_per_tuple', '.0f')} | {each('instance_us_per_row', ',.1f')} | "
@@ -284,6 +299,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--rows", type=int, help="rows of each stream, in place of the usual ones")
     common_arguments(parser, rounds=3)
+    beside_argument(parser)
     given = parser.parse_args()
     unknown = [name for name in given.cases if name not in CASES]
     if unknown:
@@ -297,15 +313,25 @@ def main() -> None:
         (case,) = cases.values()
         give(all_runs(case, given.rounds, Path(given.child), Path(given.work)))
         return
-    report: dict[str, Any] = {}
+    folders: dict[str, Path] = {}
     for name, case in cases.items():
         stem = case.stream.replace("?", "-").replace("&", "-").replace("=", "")
-        folder = data / f"cod-{stem}-{'csv' if case.csv else case.key}-{case.rows}"
-        write_input(case, folder)
-        asked = ["--rounds", str(given.rounds), *(["--rows", str(case.rows)] * bool(given.rows))]
-        report[name] = summed_up(case, in_child(__file__, name, *asked, "--child", str(folder)))
-        print(*lines(report[name]), sep="\n", flush=True)
-    write_report("cod", {"share": SHARE, "cases": report})
+        folders[name] = data / f"cod-{stem}-{'csv' if case.csv else case.key}-{case.rows}"
+        write_input(case, folders[name])
+
+    def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+        asked = [
+            "--rounds",
+            str(given.rounds),
+            *(["--rows", str(cases[name].rows)] * bool(given.rows)),
+        ]
+        told = in_child(__file__, name, *asked, "--child", str(folders[name]), cpus=cpus)
+        found = summed_up(cases[name], told)
+        print(*lines(found), sep="\n", flush=True)
+        return found
+
+    report = dict(zip(cases, beside(given.beside, one, list(cases)), strict=True))
+    write_report("cod", {"share": SHARE, "beside": given.beside, "cases": report})
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def child(name: str, way: str, data: Path, work: Path) -> None:
 
 
 def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| case | resident, rows/s | jobs, rows/s | resident / jobs |"
     yield "|---|---|---|---|"
     for name, case in found.items():

@@ -168,7 +168,7 @@ def _readme_kafka(report: Report) -> str:
     return f"| Kafka to Kafka, rows/s | {' | '.join(speeds)} |"
 
 
-_PAGE = "performance.md"
+_PAGE = "measured/engine.md"
 _SPEED = "rows_per_second"
 
 FIGURES: tuple[Figure, ...] = (

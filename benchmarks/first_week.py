@@ -227,7 +227,7 @@ def compare(name: str, rounds: int, data: Path) -> dict[str, Any]:
 
 
 def table(cases: list[dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| case | rows/s | beside Spark | beside the same without |"
     yield "|---|---|---|---|"
     for case in cases:

@@ -222,7 +222,7 @@ def _options(place: Place) -> list[str]:
 
 
 def table(cases: list[dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| case | rows/s | Spark, rows/s | beside Spark | CPU s | Spark, CPU s |"
     yield "|---|---|---|---|---|---|"
     for case in cases:

@@ -150,7 +150,7 @@ def reduced(engine: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| engine and query | p50 | p95 | p99 | most |"
     yield "|---|---|---|---|---|"
     for name, case in found.items():

@@ -156,7 +156,7 @@ def measure(data: Path, name: str, instances: int, cores: int) -> dict[str, Any]
 
 
 def table(report: Any) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     most = max(p["instances"] for points in report["cases"].values() for p in points)
     fewer = sorted({p["instances"] for of in report["cases"].values() for p in of} - {most})
     heads = [*(f"{n} instance{'s' * (n > 1)}" for n in (*fewer, most)), "speed-up", "CPU"]

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -41,6 +41,18 @@ CORES = CORES_GIVEN or 2
 MASTER = f"local[{CORES}]"
 
 Batch = dict[str, Any]
+
+
+def environment_on(cpus: Iterable[int]) -> dict[str, str]:
+    """That of a program of benchmarks/ that is to use these processors alone."""
+    return {**os.environ, _CPUS: ",".join(map(str, cpus))}
+
+
+def beside_argument(parser: argparse.ArgumentParser) -> None:
+    """The option of programs whose cases can run at once, see `beside`."""
+    parser.add_argument(
+        "--beside", type=int, default=1, help="cases at once, on cores of their own"
+    )
 
 
 def common_arguments(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:

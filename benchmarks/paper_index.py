@@ -1,17 +1,21 @@
 """Which state of the package a result was measured with, so that pages can mark what is stale.
 
 `papers/written.json` has for each result of the papers' programs its digest, the digest of the
-modules that its program says it measures, and the commit. A result is stale when those modules are
-not what they were. `measure.write_report` notes every result that it writes; without git the commit
-is left empty.
+modules that its program says it measures, and the commit. A result is stale when those modules do
+not do what they did: the digest is of their syntax trees, so comments, docstrings and layout change
+nothing. `measure.write_report` notes every result that it writes; without git the commit is left
+empty.
 """
 
 from __future__ import annotations
 
+import ast
+import fcntl
 import hashlib
 import json
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +31,47 @@ def measured() -> dict[str, tuple[str, ...]]:
 
 
 def modules_digest(paths: Iterable[str], root: Path = HERE.parent) -> str:
-    """Of all modules in these files and folders, by name and content; a missing one is nothing."""
+    """Of all modules in these files and folders, by name and code; a missing one is nothing."""
     found = hashlib.sha256()
     for path in paths:
         at = root / path
         for file in [at] if at.is_file() else sorted(at.rglob("*.py")):
-            found.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+            code = code_digest(file.read_text(encoding="utf-8"))
+            found.update(f"{file.relative_to(root)}\0{code}".encode())
     return found.hexdigest()[:16]
 
 
+@cache
+def code_digest(text: str) -> str:
+    """Of what a module does, the same for each version of Python."""
+    return hashlib.sha256(repr(_shape(ast.parse(text))).encode()).hexdigest()
+
+
+def _shape(node: Any) -> Any:
+    """A syntax tree as tuples: without docstrings, places in the file, and empty fields.
+
+    `ast.dump` prints more empty fields with one version of Python than with another.
+    """
+    if isinstance(node, list):
+        return [_shape(one) for one in node if not _is_text(one)]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, _shape(value)) for name, value in ast.iter_fields(node))
+    return (type(node).__name__, *(of for of in fields if of[1] is not None and of[1] != []))
+
+
+def _is_text(node: Any) -> bool:
+    """Whether a statement is a string and nothing else: a docstring, of a module or a constant."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def result_file(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
 def result_digest(name: str) -> str:
-    return hashlib.sha256((RESULTS / f"{name}.json").read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(result_file(name).read_bytes()).hexdigest()[:16]
 
 
 def written() -> dict[str, dict[str, str]]:
@@ -54,17 +88,21 @@ def note(name: str) -> None:
     """Remember what a result was measured with; nothing for one that no paper's figure needs."""
     if name not in measured():
         return
-    keep(name, modules_digest(measured()[name]), _commit())
+    keep(name, modules_digest(measured()[name]), commit())
 
 
 def keep(name: str, modules: str, commit: str) -> None:
-    index: dict[str, Any] = written() if INDEX.exists() else {}
-    index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
-    text = json.dumps(dict(sorted(index.items())), indent=1)
-    INDEX.write_text(text + "\n", encoding="utf-8")
+    """Put an entry into the index; programs that run at once take turns."""
+    with INDEX.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        index: dict[str, Any] = json.loads(file.read() or "{}")
+        index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
+        file.truncate(0)
+        file.write(json.dumps(dict(sorted(index.items())), indent=1) + "\n")
 
 
-def _commit() -> str:
+def commit() -> str:
     command = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip()

@@ -8,13 +8,13 @@ experiments.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from measure import HERE
-from paper_value import told, value
+from paper_value import is_there, told, value
 
 LISTS = HERE / "papers"
 DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
@@ -32,10 +32,25 @@ class Program:
     minutes: float
     measures: tuple[str, ...]
     cores: int = 2
+    beside: int = 1
+    """How many of its cases can run at once, where it has the option `--beside`."""
+    quick: str | None = None
+    """What makes its input tiny; None for those that nothing does."""
 
     @property
     def arguments(self) -> list[str]:
         return self.command.split()
+
+    def on(self, folder: str | None) -> Program | None:
+        """With the folder of real streams in place; None where one is needed and there is none."""
+        if "FOLDER" not in self.command:
+            return self
+        return replace(self, command=self.command.replace("FOLDER", folder)) if folder else None
+
+    def of_lanes(self, lanes: int) -> list[str]:
+        """The same with as many cases at once as there are pairs of cores for."""
+        many = min(lanes, self.beside)
+        return [*self.arguments, *(["--beside", str(many)] if many > 1 else [])]
 
 
 @dataclass(frozen=True)
@@ -143,12 +158,24 @@ def _figure(key: str, of: dict[str, Any]) -> Figure:
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
     of.setdefault("result", program.results[0] if program else "")
+    if program and not is_there(of["result"]):
+        of = {name: of[name] for name in ("id", "name", "title", "shows", "published", "place")}
+        because = f"nobody has run `python {program.command}` yet and kept its result."
+        return Figure(**of, kind=NOT_DONE, because=because)
     return Figure(**of)
 
 
 def figures() -> dict[str, Figure]:
     """Those of all documents, by id."""
     return {figure.id: figure for key in DOCUMENTS for figure in document(key).figures}
+
+
+def rows_of(program: str) -> Iterator[tuple[str, str]]:
+    """What the figures of a program say, and the result that they read, kept or not."""
+    for key in DOCUMENTS:
+        for of in _read(key)["figure"]:
+            if of.get("program") == program:
+                yield of["ours"], of.get("result", programs()[program].results[0])
 
 
 def headlines() -> tuple[Headline, ...]:

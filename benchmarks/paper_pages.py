@@ -30,7 +30,7 @@ from paper_list import (
     headlines,
     programs,
 )
-from paper_value import report, told, values
+from paper_value import report, results_of, told, values
 
 PAGES = HERE.parent / "docs" / "papers"
 STALE = " **(stale)**"
@@ -97,7 +97,7 @@ def _index() -> Iterator[str]:
         page = line.of.removesuffix("-" + _number(figure))
         ours = told(line.ours, figure.result)
         link = f"[{line.name}]({page}.md#{_anchor(figure)})"
-        yield f"| {link} | {line.theirs} | {ours}{_mark(figure)} | {line.why} |"
+        yield f"| {link} | {line.theirs} | {ours}{_mark(figure, line.ours)} | {line.why} |"
     yield from _missing()
     yield from _how_to_run()
 
@@ -122,6 +122,13 @@ def _how_to_run() -> Iterator[str]:
     yield from ("```", "", "Stop it at any time; started again, it goes on with the next program.")
     yield "Results go to `benchmarks/results/`, and these pages are written anew at the end. The"
     yield "list of figures is in `benchmarks/papers/`, the programs are in `programs.toml` there."
+    yield from (
+        "",
+        "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight",
+    )
+    yield "at once; `--real FOLDER` those that read real streams too, which"
+    yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file`"
+    yield "takes a file of yours. `--quick` runs each on tiny input and keeps nothing."
 
 
 def _long(of: list[Any]) -> str:
@@ -167,14 +174,18 @@ def _machine(figure: Figure, found: Any) -> str:
     """The cores, and how busy they were, as far as the result says so and it matters."""
     load = found.get("load")
     load = load if isinstance(load, list) else found.get("load_before")
+    machine = found.get("machine_cores", found["cores"])
+    cores = f"{found['cores']} of {machine}" if machine > found["cores"] else found["cores"]
     if load is None or figure.kind != MEASURED:
-        return f"{found['cores']} cores{_mark(figure)}"
-    busy = ": the machine was busy" if load[0] > 1.5 * found["cores"] else ""
-    return f"{found['cores']} cores, load {load[0]:.1f}{busy}{_mark(figure)}"
+        return f"{cores} cores{_mark(figure)}"
+    busy = ": the machine was busy" if load[0] > 1.5 * machine else ""
+    return f"{cores} cores, load {load[0]:.1f}{busy}{_mark(figure)}"
 
 
-def _mark(figure: Figure) -> str:
-    return STALE if figure.kind != NOT_DONE and paper_index.is_stale(figure.result) else ""
+def _mark(figure: Figure, sentence: str = "") -> str:
+    """Says that a result which a figure reads is stale."""
+    read = results_of(sentence or figure.ours, figure.result)
+    return STALE if any(map(paper_index.is_stale, sorted(read))) else ""
 
 
 def _number(figure: Figure) -> str:

@@ -4,6 +4,9 @@
     python benchmarks/paper_runs.py --cores 16            those that need more, up to 16
     python benchmarks/paper_runs.py --only stretch-5      those of some figures, on any cores
     python benchmarks/paper_runs.py --list                what would run, and how long it takes
+    python benchmarks/paper_runs.py --lanes 8 --minutes 9     those of two cores on 16, for so long
+    python benchmarks/paper_runs.py --quick               on tiny input; no result is kept
+    python benchmarks/paper_take.py FILE.tar.gz           take the results of another machine
 
 Interrupt it at any time and start it again: before a program starts, a marker is written, and one
 whose results are all newer than its marker is skipped. `--again` forgets the markers. A program
@@ -13,15 +16,20 @@ that fails does not stop the others.
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import paper_pages
+import paper_value
 from measure import HERE, RESULTS
-from paper_list import Program, figures, programs
+from paper_lanes import Lanes, lanes_of
+from paper_list import Program, figures, programs, rows_of
 
 ROOT = HERE.parent
 MARKERS = ROOT / "build" / "papers"
@@ -75,14 +83,60 @@ def run_all(wanted: Iterable[Program], markers: Path, results: Path) -> list[str
     return failed
 
 
+def run_quick(program: Program) -> str:
+    """Run a program on tiny input and read from its results all that the pages read.
+
+    What went wrong is returned, and nothing where all is well.
+    """
+    with tempfile.TemporaryDirectory(prefix="tidegate-quick-") as folder:
+        done = subprocess.run(
+            [sys.executable, *program.arguments, *shlex.split(program.quick or "")],
+            cwd=ROOT,
+            env={**os.environ, "TIDEGATE_BENCH_RESULTS": folder},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wrong = done.stderr[-2000:] if done.returncode else _unread(program, Path(folder))
+    print(f"{program.name}: {wrong or 'well'}", flush=True)
+    return wrong
+
+
+def _unread(program: Program, folder: Path) -> str:
+    """What a figure of this program wants of its results and does not find."""
+    found = {name: paper_value.report(name, folder) for name in program.results}
+    try:
+        for ours, result in rows_of(program.name):
+            paper_value.told(ours, result, found)
+    except (KeyError, ValueError) as error:
+        return f"{error}"
+    return ""
+
+
+def in_lanes(wanted: Iterable[Program], lanes: int, minutes: float) -> list[str]:
+    """Run what is not done and the time suffices for, several at once."""
+    left = [program for program in wanted if not is_done(program, MARKERS, RESULTS)]
+    MARKERS.mkdir(parents=True, exist_ok=True)
+    cores = lanes_of(sorted(os.sched_getaffinity(0)), lanes)
+
+    def begin(program: Program) -> None:
+        (MARKERS / program.name).touch()
+
+    return Lanes(cores, minutes, MARKERS).run(left, begin)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", type=int, default=2, help="of this machine (default: 2)")
     parser.add_argument("--only", nargs="*", default=[], metavar="FIGURE", help="as stretch-5")
+    parser.add_argument("--real", metavar="FOLDER", help="where real streams are: run those too")
     parser.add_argument("--again", action="store_true", help="run also what is done")
+    parser.add_argument("--lanes", type=int, default=0, help="programs at once, on two cores each")
+    parser.add_argument("--minutes", type=float, default=1e4, help="of --lanes, at most")
+    parser.add_argument("--quick", action="store_true", help="tiny input, results to nowhere")
     parser.add_argument("--list", action="store_true", help="run nothing")
     asked = parser.parse_args()
-    wanted = chosen(asked.cores, asked.only)
+    wanted = [p for one in chosen(asked.cores, asked.only) if (p := one.on(asked.real))]
     for program in wanted:
         if asked.again and not asked.list:
             (MARKERS / program.name).unlink(missing_ok=True)
@@ -91,8 +145,13 @@ def main() -> None:
             print(f"{program.name}: {done}about {program.minutes:g} minutes: {program.command}")
     if asked.list:
         return
-    failed = run_all(wanted, MARKERS, RESULTS)
-    paper_pages.write()
+    if asked.quick:
+        failed = [one.name for one in wanted if one.quick is not None and run_quick(one)]
+    elif asked.lanes:
+        failed = in_lanes(wanted, asked.lanes, asked.minutes)
+    else:
+        failed = run_all(wanted, MARKERS, RESULTS)
+        paper_pages.write()
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 

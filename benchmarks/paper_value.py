@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,29 +35,38 @@ _UNITS = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
 _HOLE = re.compile(r"\{((?:[^{}:]|: )+)(?::([^{} ]+))?\}")
 
 
+Reports = Mapping[str, Any]
+_NONE: Reports = {}
+
+
 @cache
 def report(name: str, folder: Path = RESULTS) -> Any:
     """A result file, read once."""
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def value(expression: str, result: str) -> Any:
-    """The one number that an expression stands for."""
+def is_there(name: str) -> bool:
+    """Whether a program has written this result."""
+    return (RESULTS / f"{name}.json").exists()
+
+
+def value(expression: str, result: str, given: Reports = _NONE) -> Any:
+    """The one number that an expression stands for; `given` are reports that are not kept."""
     above, over, below = expression.partition(" over ")
     if over:
-        return value(above, result) / value(below, result)
+        return value(above, result, given) / value(below, result, given)
     word, _, rest = expression.partition(" ")
     if word in FOLDS:
-        return FOLDS[word](values(rest, result))
-    (found,) = values(expression, result)
+        return FOLDS[word](values(rest, result, given))
+    (found,) = values(expression, result, given)
     return found
 
 
-def values(path: str, result: str) -> list[Any]:
+def values(path: str, result: str, given: Reports = _NONE) -> list[Any]:
     """All numbers that a path leads to, in the order of the file; at least one."""
     if path.startswith("@"):
         result, _, path = path[1:].partition("/")
-    found = [report(result)]
+    found = [given[result] if result in given else report(result)]
     for step in path.split("/"):
         found = [inner for of in found for inner in _inside(of, step)]
     if not found:
@@ -80,9 +89,16 @@ def _inside(of: Any, step: str) -> Iterator[Any]:
         yield from (one for one in of if all(str(one[name]) == text for name, text in wanted))
 
 
-def told(sentence: str, result: str) -> str:
+def told(sentence: str, result: str, given: Reports = _NONE) -> str:
     """A sentence with its numbers in place."""
-    return _HOLE.sub(lambda hole: _printed(value(hole[1], result), hole[2]), sentence)
+    return _HOLE.sub(lambda hole: _printed(value(hole[1], result, given), hole[2]), sentence)
+
+
+def results_of(sentence: str, result: str) -> set[str]:
+    """The results that a sentence reads."""
+    paths = [word for hole in _HOLE.finditer(sentence) for word in hole[1].split()]
+    named = {path[1:].partition("/")[0] for path in paths if path.startswith("@")}
+    return named | {result} - {""}
 
 
 def words_of(sentence: str) -> str:

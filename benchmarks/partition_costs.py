@@ -21,10 +21,10 @@ from partition_streams import Window
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.choice import costs_of
+from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane import (
     PART,
     AggregateSpec,
-    Function,
     close,
     close_partly,
     finished,

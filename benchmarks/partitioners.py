@@ -33,7 +33,16 @@ import partition_path
 import partition_plots
 import partition_spark
 import tables
-from measure import HERE, RESULTS, common_arguments, give, in_child, write_report
+from measure import (
+    HERE,
+    RESULTS,
+    beside,
+    beside_argument,
+    common_arguments,
+    give,
+    in_child,
+    write_report,
+)
 from partition_streams import GENERATED, REAL, WINDOW_ROWS, WINDOWS, Case, Window, windows_of
 
 INSTANCES = (8, 16, 32)
@@ -48,10 +57,13 @@ REPORT, SPARK_REPORT = "partitioners", "partitioners-spark"
 def streams(arguments: argparse.Namespace) -> Iterator[tuple[Case, list[Window]]]:
     """Those that are asked for, and those of the folder that is given."""
     folder = None if arguments.real is None else Path(arguments.real)
-    cases = GENERATED if folder is None else (*GENERATED, *REAL)
-    for case in cases:
-        if arguments.only in case.name:
-            yield case, list(windows_of(case, folder, arguments.window_rows, WINDOWS))
+    for case in cases_of(arguments):
+        yield case, list(windows_of(case, folder, arguments.window_rows, WINDOWS))
+
+
+def cases_of(arguments: argparse.Namespace) -> list[Case]:
+    cases = GENERATED if arguments.real is None else (*GENERATED, *REAL)
+    return [case for case in cases if arguments.only in case.name]
 
 
 def balance_of(case: str, windows: Sequence[Window], counts: Sequence[int]) -> dict[str, Any]:
@@ -96,19 +108,19 @@ def paths_of(
 
 def measure(arguments: argparse.Namespace) -> None:
     """All but what needs Spark."""
-    found: dict[str, Any] = {"balance": {}, "sources": {}, "costs": {}, "paths": {}}
-    for case, windows in streams(arguments):
-        if not found["balance"]:
-            warm = [window.part(partition_balance.FEW) for window in windows]
-            for name in partition_balance.NAMES:
-                partition_balance.measured(name, warm, 2)  # compiled before it is measured
-        found["balance"][case.name] = balance_of(case.name, windows, arguments.instances)
-        found["sources"][case.name] = {
-            name: partition_balance.measured_apart(name, windows, arguments.instances[0])
-            for name in APART
-        }
-        costs, paths = paths_of(case.name, windows, arguments.instances)
-        found["costs"][case.name], found["paths"][case.name] = costs, paths
+    options = ["--window-rows", str(arguments.window_rows), "--instances"]
+    options += map(str, arguments.instances)
+    options += [] if arguments.real is None else ["--real", arguments.real]
+
+    def one(name: str, cpus: Sequence[int] | None) -> Any:
+        return in_child(__file__, "--child", "case", "--only", name, *options, cpus=cpus)
+
+    names = [case.name for case in cases_of(arguments)]
+    of_cases = beside(arguments.beside, one, names)
+    kinds = ("balance", "sources", "costs", "paths")
+    found: dict[str, Any] = {
+        kind: {name: of[kind] for name, of in zip(names, of_cases, strict=True)} for kind in kinds
+    }
     keys = arguments.fine_keys
     found["million_decisions_per_s"] = partition_balance.speeds(arguments.instances[0])
     found["memory_mb"] = {str(n): partition_balance.memory(keys, n) for n in arguments.instances}
@@ -118,6 +130,21 @@ def measure(arguments: argparse.Namespace) -> None:
     told = {"command": " ".join(["python", *words]), **sizes}
     told |= {"deciding_sources": partition_balance.SOURCES, **rounded(found)}
     write_report(REPORT, told)
+
+
+def of_case(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is measured of one stream, in a process of its own."""
+    ((case, windows),) = streams(arguments)
+    warm = [window.part(partition_balance.FEW) for window in windows]
+    for name in partition_balance.NAMES:
+        partition_balance.measured(name, warm, 2)  # compiled before it is measured
+    balance = balance_of(case.name, windows, arguments.instances)
+    apart = {
+        name: partition_balance.measured_apart(name, windows, arguments.instances[0])
+        for name in APART
+    }
+    costs, paths = paths_of(case.name, windows, arguments.instances)
+    return {"balance": balance, "sources": apart, "costs": costs, "paths": paths}
 
 
 def choose_again(arguments: argparse.Namespace) -> None:
@@ -156,20 +183,29 @@ def measure_on_spark(arguments: argparse.Namespace) -> None:
     """The latencies of windows: replayed streams, then the live one."""
     path = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [path, str(HERE)]))  # for tasks
-    given = ["--rounds", str(arguments.rounds), "--only", arguments.only]
-    given += ["--spark-rows", str(arguments.spark_rows), "--load", str(arguments.load)]
+    given = ["--rounds", str(arguments.rounds), "--spark-rows", str(arguments.spark_rows)]
+    given += ["--load", str(arguments.load)]
+    names = [case.name for case in GENERATED if arguments.only in case.name]
+
+    def one(name: str, cpus: Sequence[int] | None) -> Any:
+        part = ["skew"] if name == "skew" else ["replayed", "--only", name]
+        return in_child(__file__, "--child", *part, *given, cpus=cpus)
+
+    *replayed, skewed = beside(arguments.beside, one, [*names, "skew"])
     found: dict[str, Any] = {"window_rows": arguments.spark_rows, "rounds": arguments.rounds}
-    for part in ("replayed", "skew"):
-        found[part] = in_child(__file__, "--child", part, *given)
-        of = partition_spark.table if part == "replayed" else partition_spark.skew_table
-        print("\n".join(of(found)), flush=True)
+    found |= {"beside": arguments.beside, "skew": skewed}
+    found["replayed"] = {name: of[name] for name, of in zip(names, replayed, strict=True)}
+    for table in (partition_spark.table, partition_spark.skew_table):
+        print("\n".join(table(found)), flush=True)
     write_report(SPARK_REPORT, found)
 
 
 def child(arguments: argparse.Namespace) -> None:
-    """What runs Spark, in a process of its own."""
+    """A stream without Spark, or what runs it, in a process of its own."""
     work, rows = Path(arguments.work), arguments.spark_rows
-    if arguments.child == "skew":
+    if arguments.child == "case":
+        give(of_case(arguments))
+    elif arguments.child == "skew":
         give(partition_spark.skew(arguments.rounds, arguments.load, rows, work))
     else:
         give(partition_spark.replays(arguments.rounds, rows, arguments.only, work))
@@ -190,6 +226,7 @@ def show() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     common_arguments(parser, rounds=3)
+    beside_argument(parser)
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--only", default="", help="the streams with this text in their names")
     parser.add_argument("--real", metavar="FOLDER", help="where the files of real streams are")

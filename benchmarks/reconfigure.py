@@ -305,7 +305,7 @@ def reduced(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def table(sizes: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| state | switch | batch | longer by | asked to active | bytes moved |"
     yield "|---|---|---|---|---|---|"
     for size, kinds in sizes.items():

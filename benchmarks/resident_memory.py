@@ -113,7 +113,7 @@ def grown(samples: list[dict[str, float]], name: str) -> dict[str, float]:
 
 
 def table(cases: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/performance.md, in Markdown."""
+    """The table of docs/measured/engine.md, in Markdown."""
     yield "| query | driver | a worker | JVM heap | JVM |"
     yield "|---|---|---|---|---|"
     for name, case in cases.items():

@@ -20,13 +20,22 @@ Results go to benchmarks/results/.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cod import Case, write_input
-from measure import MASTER, common_arguments, give, in_child, middle, write_report
+from measure import (
+    MASTER,
+    beside,
+    beside_argument,
+    common_arguments,
+    give,
+    in_child,
+    middle,
+    write_report,
+)
 
 WAYS = ("exact", "balance")
 ERROR, CONFIDENCE = 0.1, 0.95
@@ -85,8 +94,8 @@ CASES = {
 }
 
 
-def run(asked: Asked, way: str, data: Path, work: Path, out: Path) -> dict[str, float]:
-    """One query to its end; what its batches took, and what was told of its windows."""
+def ran(asked: Asked, way: str, data: Path, out: Path, master: str = MASTER) -> Any:
+    """The summary of a query that has come to its end; its checkpoint is beside its rows."""
     from huber import HuberLocation
 
     import tidegate as tg
@@ -97,7 +106,7 @@ def run(asked: Asked, way: str, data: Path, work: Path, out: Path) -> dict[str, 
         mean_like = True
 
     case = asked.case
-    stream = tg.Session(master=MASTER).stream(str(data), time=case.time, name="s")
+    stream = tg.Session(master=master).stream(str(data), time=case.time, name="s")
     query: Any = stream.window(case.window, slide=case.slide).group_by(case.key)
     if asked.huber is None:
         query = query.agg(value=getattr(tg, asked.function)(case.value))
@@ -107,12 +116,17 @@ def run(asked: Asked, way: str, data: Path, work: Path, out: Path) -> dict[str, 
         query = query.balance(error=ERROR, confidence=CONFIDENCE, cold=COLD_ROWS, trim="all")
     started = query.start(
         sink=tg.sink.files(str(out)),
-        checkpoint=str(work / "checkpoint"),
+        checkpoint=f"{out}-state",
         batch_rows=case.batch_rows,
         instances=WORKERS,
         buckets=WORKERS,
     )
-    summary = started.wait()
+    return started.wait()
+
+
+def run(asked: Asked, way: str, data: Path, out: Path) -> dict[str, float]:
+    """What the batches of a query took, and what was told of its windows."""
+    summary = ran(asked, way, data, out)
     warm = list(summary.reports)[WARM_BATCHES:]
     told = summary.as_dict()
     counts = [c for r in warm for c in r.instance_counts]
@@ -149,19 +163,32 @@ def accuracy(exact: Path, balanced: Path, asked: Asked) -> dict[str, float]:
     return answers | {"off": float((errors > ERROR).mean()), "largest_error": float(errors.max())}
 
 
-def compare(name: str, asked: Asked, rounds: int, data: Path, results: Path) -> dict[str, Any]:
-    """Both ways in turns, what became of windows, and what it cost."""
-    case = asked.case
+def input_of(case: Case, data: Path) -> Path:
+    """The folder of a case's stream, which is written once."""
     stem = case.stream.replace("?", "-").replace("&", "-").replace("=", "")
     folder = data / f"shedpart-{stem}-{case.key}-{case.rows}"
     write_input(case, folder)
+    return folder
+
+
+def compare(
+    name: str,
+    asked: Asked,
+    rounds: int,
+    *,
+    folder: Path,
+    results: Path,
+    cpus: Sequence[int] | None,
+) -> dict[str, Any]:
+    """Both ways in turns, what became of windows, and what it cost."""
+    case = asked.case
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for number in range(rounds):
         for way in WAYS if number % 2 == 0 else reversed(WAYS):
             out = results / f"{name}-{way}-{number}"
             told = in_child(
                 __file__, name, "--child", way, "--data", str(folder), "--out", str(out),
-                "--rows", str(case.rows),
+                "--rows", str(case.rows), cpus=cpus,
             )  # fmt: skip
             runs[way].append(told)
             said = f"{told['seconds']:.2f} s, {told['task_cpu_s']:.2f} s of CPU in tasks"
@@ -239,6 +266,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows of each stream, in place of the usual ones")
     parser.add_argument("--out", help=argparse.SUPPRESS)
     common_arguments(parser, rounds=5)
+    beside_argument(parser)
     given = parser.parse_args()
     cases = {name: CASES[name] for name in given.cases}
     if given.rows is not None:
@@ -249,14 +277,20 @@ def main() -> None:
         }
     if given.child:
         (asked,) = cases.values()
-        give(run(asked, given.child, Path(given.data), Path(given.work), Path(given.out)))
+        give(run(asked, given.child, Path(given.data), Path(given.out)))
         return
-    report: dict[str, Any] = {}
+    folders = {name: input_of(asked.case, Path(given.data)) for name, asked in cases.items()}
     with tempfile.TemporaryDirectory(prefix="tidegate-shedpart-") as results:
-        for name, asked in cases.items():
-            report[name] = compare(name, asked, given.rounds, Path(given.data), Path(results))
-            print(*lines(name, report[name]), sep="\n", flush=True)
-    write_report("shedpart", {"error": ERROR, "confidence": CONFIDENCE, "cases": report})
+
+        def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+            places: dict[str, Any] = {"folder": folders[name], "results": Path(results)}
+            found = compare(name, cases[name], given.rounds, cpus=cpus, **places)
+            print(*lines(name, found), sep="\n", flush=True)
+            return found
+
+        report = dict(zip(cases, beside(given.beside, one, list(cases)), strict=True))
+    said = {"error": ERROR, "confidence": CONFIDENCE, "beside": given.beside}
+    write_report("shedpart", {**said, "cases": report})
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import model_accuracy
 import overload
 import partition_spark
 import partition_tables
+import peers
 import promise
 import resident_memory
 import shedpart
@@ -56,6 +57,10 @@ _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
+        "peers": Table("peers", lambda report: peers.table(report["cases"])),
+        "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
+    },
+    "measured/engine.md": {
         "batch_cost": Table("batch_cost", lambda report: batch_cost.table(report["cases"])),
         "execution": Table("execution", lambda report: execution.table(report["cases"])),
         "latency": Table("latency", lambda report: latency.table(report["latency"])),

@@ -63,6 +63,57 @@ def test_a_digest_can_end_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said[0])["digests"][""]["rows"] == 9
 
 
+_SEVERAL = """CREATE STREAM r FROM 'in.csv' TIME ts;
+INSERT INTO sums SELECT k, SUM(v) AS a FROM r [RANGE 10 SECONDS] GROUP BY k;
+INSERT INTO dear SELECT k, v FROM r WHERE v > 60;"""
+
+
+@pytest.mark.usefixtures("work")
+def test_a_folder_of_several_outputs_has_a_digest_of_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("q.sql").write_text(_SEVERAL)
+    recorded = _run("x", "--batch-rows", "7")
+    assert set(recorded) == {"sums", "dear"}
+    assert json.loads(_answer(capsys, 0, "digest", "out-x", "--json"))["digests"] == recorded
+    Path("elsewhere").mkdir()
+    assert invoke(["digest", "elsewhere"]) == 2
+    assert "or an output folder with batches; got neither" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_a_span_of_several_outputs_is_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each by its own times: one row of the input shows in one window, and in one row."""
+    Path("q.sql").write_text(_SEVERAL)
+    _run("x", "--batch-rows", "7")
+    text = Path("in.csv").read_text()
+    Path("in.csv").write_text(text.replace("45Z,a,67.5", "45Z,a,68.5"))
+    spans = {
+        ("--to", "2024-01-01T00:00:40Z"): [],
+        ("--from", "2024-01-01T00:00:46Z", "--to", "2024-01-01T00:00:59Z"): ["sums"],
+        ("--from", "2024-01-01T00:00:45Z", "--to", "2024-01-01T00:00:45Z"): ["dear"],
+        ("--from", "2024-01-01T00:00:51Z"): [],
+        (): ["sums", "dear"],
+    }
+    for span, differ in spans.items():
+        said = _answer(capsys, 1 if differ else 0, "verify", "ck-x", *span, "--json")
+        outputs = json.loads(said)["outputs"]
+        assert {n for n, of in outputs.items() if of["difference"]} == set(differ), span
+
+
+@pytest.mark.usefixtures("work")
+def test_the_digest_of_a_damaged_file_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "30")
+    part = sorted(Path("out-x").glob("batch=*/part-*"))[0]
+    part.write_bytes(part.read_bytes()[:200] + bytes(50) + part.read_bytes()[250:])
+    assert invoke(["digest", "out-x"]) == 2
+    said = capsys.readouterr().err
+    assert f"{part.parent.name}/{part.name}: must be as it was written; got " in said
+    assert "tidegate verify CHECKPOINT" in said
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "--json"))
+    assert facts["changed"] == ["output"]
+
+
 @pytest.mark.usefixtures("work")
 def test_verify_says_equal(capsys: pytest.CaptureFixture[str]) -> None:
     _run("x", "--batch-rows", "7")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.batch import MAX_US, MIN_US, ORDER
-from tidegate.collect.pair import merged_pairs, pair_rows, sorted_pairs
+from tidegate.collect.pair import PairOrder, pair_rows, sorted_pairs
 
 Tuple = tuple[int, int, int]
 
@@ -48,7 +48,7 @@ def test_the_outputs_of_instances_are_merged_as_by_sorting_all(
     pairs: list[tuple[Tuple, Tuple]], instances: int
 ) -> None:
     parts = [rows(sorted(pairs[i::instances])) for i in range(instances)]
-    assert listed(merged_pairs(parts)) == [str(p) for p in sorted(pairs)]
+    assert listed(PairOrder().merge(parts, (), None)) == [str(p) for p in sorted(pairs)]
 
 
 @given(PAIRS)

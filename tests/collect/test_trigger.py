@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.collect.order import HIDDEN
-from tidegate.collect.trigger import merged_triggers, triggered
+from tidegate.collect.trigger import TriggerOrder, triggered
 
 Place = tuple[int, int, int, int]
 
@@ -32,7 +32,7 @@ def test_what_tells_the_order_is_hidden_and_nothing_else_is_taken() -> None:
 def test_rows_of_instances_are_merged_by_time_source_position_and_bucket(
     parts: list[list[Place]],
 ) -> None:
-    merged = merged_triggers([output(p) for p in parts])
+    merged = TriggerOrder("").merge([output(p) for p in parts], (), None)
     expected = [str(r) for r in sorted(r for p in parts for r in p)]
     assert merged.column("v").to_pylist() == expected
 
@@ -42,10 +42,11 @@ def test_rows_of_one_trigger_and_bucket_stay_as_they_are() -> None:
     columns = {"v": pa.chunked_array([[3, 1, 2]])}
     own = triggered(columns, pa.table({"trigger_ts": [5, 5, 5]}))
     other = triggered({"v": pa.chunked_array([[0, 9]])}, pa.table({"trigger_ts": [4, 6]}))
-    assert merged_triggers([own, other]).column("v").to_pylist() == [0, 3, 1, 2, 9]
+    merged = TriggerOrder("").merge([own, other], (), None)
+    assert merged.column("v").to_pylist() == [0, 3, 1, 2, 9]
 
 
 def test_no_rows_keep_their_columns() -> None:
-    merged = merged_triggers([output([]), output([])])
+    merged = TriggerOrder("").merge([output([]), output([])], (), None)
     assert merged.num_rows == 0
     assert merged.column_names == ["v", *(f"{HIDDEN}{n}" for n in NAMES)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_order import plain_order
-from tidegate.collect.window import first_per_window, merge_windows
+from tidegate.collect.window import WindowOrder, first_per_window
 from tidegate.order import ASCENDING, Direction
 from tidegate.schema import TIME
 
@@ -56,7 +56,7 @@ def test_instances_are_merged_as_a_plain_sort_does(
         seen[end] += 1
         if limit is None or seen[end] <= limit:
             expected.append(rows[place])
-    merged = merge_windows([windows(p) for p in parts], [how], limit)
+    merged = WindowOrder().merge([windows(p) for p in parts], [how], limit)
     assert merged.column_names == ["window_end", "k", "v"]
     ends = merged.column("window_end").cast(pa.int64()).to_pylist()
     found = zip(ends, merged.column("k").to_pylist(), merged.column("v").to_pylist(), strict=True)

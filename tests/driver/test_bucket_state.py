@@ -10,7 +10,7 @@ import pytest
 
 from tests.driver.scene import SCHEMA, Row, compacted, loop_of, memory, plan_of, rows_of
 from tidegate.driver.loop import Loop
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Input, StreamDef

@@ -25,7 +25,8 @@ from tidegate.driver.compactor import Compactor
 from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
 from tidegate.execute.local import LocalRunner
-from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.keeper import Keeper, OrderHorizon

@@ -332,3 +332,18 @@ def test_a_secret_is_in_no_file_and_no_word(
     assert kinds == kept | {("out", "_ledger"), ("out", "batch=00000000")}
     assert PASSWORD not in said
     assert not [p for p, data in files.items() if PASSWORD.encode() in data]
+
+
+def test_why_says_the_partition_and_the_offset_of_a_record(
+    broker: Broker, topic: str, session: tg.Session, tmp_path: Path
+) -> None:
+    broker.create(topic, 3)
+    send(broker, topic, spread(range(300), 3))
+    query = stream(session, uri(broker, topic)).start(
+        sink=str(tmp_path / "out"), checkpoint=str(tmp_path / "ckpt")
+    )
+    query.wait()
+    facts = query.why("k = 'k1'")  # of the first window: every third of a hundred
+    places = [(each["topic"], each["partition"], each["offset"]) for each in facts["tuples"]]
+    assert places == [(topic, n % 3, n // 3) for n in range(1, 100, 3)]
+    assert facts["again"] == {"equal": True, "tuples": 33, "rows": 1}

@@ -16,7 +16,8 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
 from tests.oracle.outer_join import outer_rows
 from tests.oracle.process import process
-from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.process.definition import CALLS
 from tidegate.query.join import Join

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.oracle.aggregate import Row, User, one_zero, result, sort_key
-from tidegate.operate.tuple_window.window import TupleSpec
+from tidegate.operate.tuple_window.spec import TupleSpec
 
 
 def tuple_windows(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES, outputs, sql, stream
 from tidegate.errors import OptionError, UnavailableError
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 from tidegate.plan.cut import Cutting
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Edge

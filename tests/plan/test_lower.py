@@ -12,9 +12,9 @@ import pytest
 from tests.query.catalog import CALLS, ODD, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.pane import Function
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.port import OrderKey, Port
 from tidegate.operate.stateless import Stateless

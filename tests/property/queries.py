@@ -12,7 +12,8 @@ from tests.oracle.join import Joined
 from tests.oracle.query import Order, OverTuples, Stateless, Windowed
 from tidegate.local_time import LocalPeriods
 from tidegate.operate.aggregate.calendar_window import CalendarPanes
-from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.lower import lower

@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 from tidegate.plan.method import AUTO
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.query.aggregate import AggregateCall

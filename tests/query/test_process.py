@@ -12,7 +12,7 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES, stream
 from tidegate.errors import QueryError
-from tidegate.operate.process.advance import Process, ProcessSpec
+from tidegate.operate.process.definition import Process, ProcessSpec
 from tidegate.query.aggregate import count
 from tidegate.query.expression import call, col, left, lit
 from tidegate.query.node import Input, Node, data_names

@@ -14,6 +14,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 VALUE = "hunter2-of/{name}+planted"
 """The characters make encodings differ from the plain text."""
@@ -47,6 +49,15 @@ class Planted:
         return {plain, quote(self.value, safe="").encode(), *encoded}
 
 
+class PlantedKey(Planted):
+    """A signing key, of which the secret is the 32 bytes; `--sign` is given its PEM file."""
+
+    def plant(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        key = Ed25519PrivateKey.from_private_bytes(self.value.encode())
+        form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        (folder / f"{self.name}.pem").write_bytes(key.private_bytes(*form))
+
+
 PLANTED = {
     planted.name: planted
     for planted in (
@@ -56,6 +67,7 @@ PLANTED = {
         Planted("postgres", "PGPASSWORD"),
         Planted("lineage", "OPENLINEAGE_API_KEY"),
         Planted("lineage-file", "OPENLINEAGE_API_KEY_FILE", in_file=True),
+        PlantedKey("signing-key-1", "--sign", in_file=True),
     )
 }
 """Every secret that a connector asks for, by a name."""

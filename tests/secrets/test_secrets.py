@@ -42,6 +42,7 @@ def test_a_run_leaves_and_says_none_of_them(
     server = Server()
     caplog.set_level(logging.DEBUG, "tidegate")
     run = "run q.sql --master none --out out --checkpoint state --available-now --log debug".split()
+    run += ["--sign", str(folder.parent / "hidden/signing-key-1.pem")]
     try:
         for words in (
             ["explain", "q.sql"],
@@ -56,6 +57,7 @@ def test_a_run_leaves_and_says_none_of_them(
     said = capfd.readouterr()
     bodies = [json.dumps(event) for _, _, event in server.got]
     assert search([folder], [said.out, said.err, caplog.text, *bodies], EVERY) == []
+    assert list(folder.glob("state/chain/*.json"))  # it has signed
     keys = {key for _, key, _ in server.got}
     assert keys == {f"Bearer {PLANTED['lineage-file'].value}"}  # it was planted where it is used
 

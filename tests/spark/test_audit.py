@@ -146,3 +146,12 @@ def test_one_file_cannot_be_cut(
     write(tmp_path / "in", [1, 2])
     assert invoke(["audit", job(tmp_path, STABLE)]) == 2
     assert "its input must be more than 1 file, so that it can be cut" in capsys.readouterr().err
+
+
+def test_an_empty_folder_shows_nothing(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "in")
+    assert invoke(["audit", job(tmp_path, STABLE)]) == 2
+    said = capsys.readouterr().err
+    assert "its input must have files; got none. Put its input where it reads it." in said

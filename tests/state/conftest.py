@@ -47,7 +47,7 @@ def store(location: str | tuple[FileSystem, str]) -> Store:
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test is a process that has not read any segment yet."""
-    monkeypatch.setattr(segment_module, "_verified", segment_module._Newest(65_536))
+    segment_module._verified.clear()
     remember(monkeypatch, 2**28)
 
 

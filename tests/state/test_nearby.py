@@ -43,7 +43,7 @@ def written(store: Store, name: str = "one") -> Segment:
 
 def other_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Go on as a process that has read nothing yet."""
-    monkeypatch.setattr(segment_module, "_verified", segment_module._Newest(65_536))
+    segment_module._verified.clear()
     nearby_module._at.cache_clear()
     remember(monkeypatch, 2**28)
 

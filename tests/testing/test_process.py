@@ -12,7 +12,7 @@ import pytest
 
 from tests.operate.process.stream import Seen, Silence, TimedByBatch, objects_in, run, spec_of
 from tidegate.batch import MAX_US
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 from tidegate.testing.process import Visit, Watched, disorder, visits
 
 ROWS = [

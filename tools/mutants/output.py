@@ -30,9 +30,9 @@ MUTANTS = (
     ),
     Mutant(
         "a staged part of another size is published",
-        "sink/staging.py",
-        "    if size != receipt.bytes:\n",
-        "    if False:\n",
+        "sink/receipt.py",
+        "        if size != self.bytes:\n",
+        "        if False:\n",
         "tests/sink/test_files.py",
     ),
     Mutant(

@@ -31,6 +31,11 @@ class AskedQuery:
     streams: Sequence[str]
     times: Sequence[str]
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the command line says anything of the query."""
+        return self.query is not None or bool(self.streams or self.times)
+
     @contextmanager
     def of(
         self, record: RecordedRun, partitioner: str | None = None, batch: int | None = None

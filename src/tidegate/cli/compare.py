@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,19 +12,24 @@ from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.exit_code import EXIT_FAILED
 from tidegate.cli.option import options, read_query, settings
 from tidegate.cli.query_text import QueryText
+from tidegate.cli.shadow import ShadowQuery
 from tidegate.cli.value import PathText, SizeType, Whole
 from tidegate.cli.watch import run_until_signal
 from tidegate.driver.options import RunOptions
+from tidegate.errors import OptionError
 from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.session.compare import ComparedOutput, ComparedQueries, compare_queries
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.row_difference import RowDifference
+from tidegate.session.shadow import ShadowFacts
+from tidegate.state.inspect import frontier_text
+from tidegate.state.store import Store
 
 
 @click.command()
-@click.argument("old", type=PathText(), metavar="OLD.sql")
+@click.argument("old", type=PathText(), metavar="OLD.sql|CHECKPOINT")
 @click.argument("new", type=PathText(), metavar="NEW.sql")
 @options("--stream", "--time")
 @click.option(
@@ -49,6 +55,20 @@ from tidegate.session.row_difference import RowDifference
     metavar="N",
     help="How many differing rows of each output are listed; all are counted.",
 )
+@click.option(
+    "--cutover",
+    type=PathText(),
+    metavar="DIR",
+    help="Of a CHECKPOINT: switch it over to NEW.sql, after its newest batch. The state of the old "
+    "query is kept in DIR, to go back to.",
+)
+@click.option(
+    "--begin",
+    type=PathText(),
+    metavar="DIR",
+    help="Of a CHECKPOINT: begin with the state of NEW.sql that an earlier --cutover has kept in "
+    "DIR, not with the sources.",
+)
 @answers
 def compare(
     old: str,
@@ -60,13 +80,31 @@ def compare(
     batch_rows: int | None,
     memory_limit: int | None,
     most: int,
+    cutover: str | None,
+    begin: str | None,
 ) -> CommandAnswer:
     """Run OLD.sql and NEW.sql over the same input, and list the rows that differ.
 
     Exit code 0: the outputs are equal, row by row and in their order. 1: they differ. Changed
     columns are told first; those of the same name and type are then compared. Nothing but a
-    temporary folder is written.
+    temporary folder is written. Of a CHECKPOINT its published rows are compared with those of
+    NEW.sql, up to the watermark that it has reached; with --cutover exit code 0 says that it was
+    switched over.
     """
+    if not Path(old).is_file() and Store.open(old).meta() is not None:
+        if master != NO_SPARK or conf or batch_rows is not None:
+            got = "--master, --conf or --batch-rows"
+            remedy = "Leave them out: NEW.sql runs in this process, up to one watermark."
+            raise OptionError("compare", "takes none of these with a checkpoint", got, remedy)
+        given = ShadowQuery(QueryText.of_file(new), streams, times, begin, cutover)
+        with given.beside(old, memory_limit) as shadow:
+            facts = given.facts(shadow, most)
+        code = 0 if facts.equal or facts.switched else EXIT_FAILED
+        return CommandAnswer(facts.as_dict(), lambda: "\n".join(_shadow_lines(facts)), code=code)
+    for option, value in (("--cutover", cutover), ("--begin", begin)):
+        if value is not None:
+            got, remedy = old, "Give the checkpoint of a run in place of OLD.sql."
+            raise OptionError(option, "needs a checkpoint that is compared", got, remedy)
     limits = RunOptions(batch_rows=batch_rows, memory=Allowance.of(memory_limit))
     limits.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, conf=settings(conf))
@@ -86,6 +124,18 @@ def _lines(found: ComparedQueries) -> Iterator[str]:
             yield f"outputs only in {kind}: {', '.join(names)}"
     for output in found.outputs:
         yield from _output_lines(output)
+
+
+def _shadow_lines(facts: ShadowFacts) -> Iterator[str]:
+    if facts.first is None:
+        yield f"not compared: {facts.reason}"
+    else:
+        watermark = frontier_text(facts.frontier_us)
+        yield f"batches {facts.first} to {facts.batch}, watermark {watermark}"
+    for output in facts.outputs:
+        yield from _output_lines(output)
+    if facts.switched:
+        yield f"switched: from batch {facts.batch + 1} on it is the checkpoint of the new query"
 
 
 def _output_lines(output: ComparedOutput) -> Iterator[str]:

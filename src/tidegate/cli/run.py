@@ -28,7 +28,7 @@ from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, PathText, SizeType, Whole
 from tidegate.cli.watch import run_until_signal, view_of
-from tidegate.driver.lineage.options import lineage_options
+from tidegate.driver.lineage.options import LineageOptions, lineage_options
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
@@ -41,7 +41,7 @@ from tidegate.query.output import Output
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import prepare
-from tidegate.session.options import keep_us, policy_of, seconds_of
+from tidegate.session.options import checkpoint_options, policy_of, seconds_of
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
@@ -86,6 +86,13 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Keep the states of earlier batches for so long, for example '24 hours', to run batches "
     "again and to look at the state of a time (docs/proof.md, Replay). Needs --checkpoint.",
+)
+@click.option(
+    "--sign",
+    type=PathText(),
+    metavar="KEY",
+    help="Sign each batch, for others to check with the public key alone: a PEM file with an "
+    "Ed25519 private key (docs/proof.md, Signed). Needs --checkpoint.",
 )
 @click.option(
     "--start-empty",
@@ -213,6 +220,7 @@ def run(
     format_: str | None,
     checkpoint: str | None,
     keep: str | None,
+    sign: str | None,
     start_empty: bool,
     buckets: int,
     batch_rows: int | None,
@@ -248,13 +256,12 @@ def run(
         handover=handover,
         mapping=asked_mapping(mapping),
         start_empty=start_empty,
-        keep_us=keep_us(keep, "--keep", checkpoint),
+        **checkpoint_options(checkpoint, keep, sign, "--"),
     )
     options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, None, exchange, settings(conf), execution).titled(query.title)
     address = address_of(out, format_)
     check_places(query.path, address, checkpoint, summary)
-    told = lineage_options(lineage, lineage_every, "--lineage", query.stem)
     join = JoinOptions(method, routing, buckets)
     planning = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
@@ -269,11 +276,17 @@ def run(
             options,
             checkpoint,
             **_shown_by(view),
-            lineage=told and replace(told, sql=query.read()),
+            lineage=_lineage(query, lineage, lineage_every),
             script=_recorded(query, streams, times).planned_with(planning),
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)
+
+
+def _lineage(query: QueryText, lineage: str | None, every: str | None) -> LineageOptions | None:
+    """Where the events of a run go, with the text of its query."""
+    told = lineage_options(lineage, every, "--lineage", query.stem)
+    return told and replace(told, sql=query.read())
 
 
 def _sinks(

@@ -10,10 +10,15 @@ import click
 from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.asked_query import AskedQuery, asked_query, partitioner_option
 from tidegate.cli.exit_code import EXIT_FAILED
+from tidegate.cli.signed_by import SIGNED_BY, signed_by_option, signed_line
 from tidegate.cli.value import PathText, TimeText
+from tidegate.driver.metrics import digest_line
+from tidegate.errors import OptionError
 from tidegate.session.rerun import RecordedRun
+from tidegate.session.signed_chain import check_signed
 from tidegate.session.verify import verified
 from tidegate.sink.written_rows import EventSpan
+from tidegate.state.signature import PublicKey
 
 
 @click.command()
@@ -28,6 +33,13 @@ from tidegate.sink.written_rows import EventSpan
     help="Begin with the oldest state that CHECKPOINT has, not with the sources. It is always so "
     "where rows depend on the clock or a person: IDLE, REFRESH EVERY, shares, changed queries.",
 )
+@signed_by_option(
+    "Check the signed chain of CHECKPOINT, and the files of the output against it, with this "
+    "public key alone; the query is not run. CHECKPOINT may be a folder with a copy of its chain."
+)
+@click.option(
+    "--out", type=PathText(), metavar="OUT", help="With --signed-by: where the output is now."
+)
 @answers
 def verify(
     checkpoint: str,
@@ -36,6 +48,8 @@ def verify(
     from_: int | None,
     to: int | None,
     retained: bool,
+    signed_by: str | None,
+    out: str | None,
 ) -> CommandAnswer:
     """Run the query of CHECKPOINT again from its sources, and compare its rows and its output.
 
@@ -43,6 +57,14 @@ def verify(
     process, into a scratch folder; checkpoint and output are only read. Exit code 0: equal; 1:
     something changed, which is named: the input, the code or the output.
     """
+    if signed_by is not None:
+        _refuse_beside_key(asked.is_given, partitioner, from_, to, retained)
+        found = check_signed(checkpoint, PublicKey.of_file(signed_by, SIGNED_BY), out)
+        code = 0 if found["equal"] else EXIT_FAILED
+        return CommandAnswer(found, lambda: _signed_text(found), code=code)
+    if out is not None:
+        remedy = "The output of a checkpoint is where its run has put it: leave --out out."
+        raise OptionError("--out", f"needs {SIGNED_BY}", out, remedy)
     record = RecordedRun(checkpoint)
     with asked.of(record, partitioner) as (outputs, planning):
         facts = verified(record.store.location, outputs, EventSpan(from_, to), retained, planning)
@@ -50,11 +72,35 @@ def verify(
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 
 
+def _refuse_beside_key(*given: object) -> None:
+    """With a public key no query is run, so nothing can be asked of one."""
+    if any(value not in (None, False) for value in given):
+        got = "options of a query that runs again"
+        remedy = "Call `verify` twice: with the key, and with these options."
+        raise OptionError(SIGNED_BY, "takes --out and --json alone", got, remedy)
+
+
+def _signed_text(facts: Mapping[str, Any]) -> str:
+    wrong = [f"chain: {problem}" for problem in facts["chain"]]
+    right = []
+    for name, of in facts["outputs"].items():
+        title = f"output {name}: " if name else "output: "
+        wrong += [title + problem for problem in of["problems"]]
+        files = of["files"]
+        read = "its files cannot be read back" if files is None else f"{files:,} files as signed"
+        right.append(f"{digest_line(name, of)}, {read}")
+    if wrong:
+        return "\n".join(["differs: not as signed", *wrong])
+    return "\n".join([signed_line(facts["first"], facts["batch"], facts["link"]), *right])
+
+
 def _text(facts: Mapping[str, Any]) -> str:
     rows = sum(of["rows"] for of in facts["outputs"].values())
     ran = facts["batches"]
     if facts["equal"] and (ran is None or ran["first"] == 0):
         return f"equal: the query gives the recorded rows again ({rows:,} were committed)"
+    if facts["equal"] and ran["first"] > ran["last"]:
+        return f"equal: the query of batch {ran['last']} was cut over, and has made no batch since"
     if facts["equal"]:
         return (
             f"equal: batches {ran['first']} to {ran['last']} give their recorded rows again. The "

@@ -56,6 +56,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     for each in tuples:
         place = " ".join(f"{name} {each[name]}" for name in _PLACES if name in each)
         yield f"  {each['stream']}, {place}, at {each['ts']}: {_cells(each['values'])}"
+    for each in facts["table_rows"]:
+        yield f"  table {each['table']}, row {each['row']}: {_cells(each['values'])}"
     over = "these tuples alone" if again["tuples"] == len(tuples) else f"{again['tuples']:,} tuples"
     others = again["rows"] - 1
     beside = f", and {_counted(others, 'other row')}" if others else ""

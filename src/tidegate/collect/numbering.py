@@ -18,9 +18,9 @@ Numbers = npt.NDArray[np.number[Any]]
 
 @dataclass(frozen=True)
 class PartitionedRows:
-    """Rows one partition after the other, each in order: by row where its own starts and ends.
+    """Rows in order, one partition after the other; by row the begin and end of its partition.
 
-    `peers` are rows that are equal in order to the row before them in the partition.
+    `peers` flags rows that equal the row before them in the order of their partition.
     """
 
     starts: Ints
@@ -37,7 +37,7 @@ class PartitionedRows:
 
     @property
     def ranks(self) -> Ints:
-        """How many rows of the partition are before a row and its peers."""
+        """The number of rows of the partition before a row and its peers."""
         first = np.where(self.peers, 0, np.arange(len(self.starts)))
         return np.asarray(np.maximum.accumulate(first) - self.starts)
 
@@ -48,7 +48,7 @@ def _dense_rank(rows: PartitionedRows, tiles: int) -> Ints:
 
 
 def _ntile(rows: PartitionedRows, tiles: int) -> Ints:
-    """The first tiles have a row more where they cannot all have as many."""
+    """The first tiles have one row more than the others if rows cannot be divided evenly."""
     short, longer = np.divmod(rows.sizes, tiles)
     after = rows.places - longer * (short + 1)
     tile = np.where(after < 0, rows.places // (short + 1), longer + after // np.maximum(short, 1))
@@ -60,7 +60,7 @@ def _percent_rank(rows: PartitionedRows, tiles: int) -> Numbers:
 
 
 def _cume_dist(rows: PartitionedRows, tiles: int) -> Numbers:
-    """The share of rows up to the last peer: all before the next rank that is higher."""
+    """The share of the partition's rows up to the last peer."""
     number = np.arange(len(rows.starts))
     last = np.where(np.append(rows.peers[1:], False), len(number), number)
     last = np.minimum.accumulate(last[::-1])[::-1]
@@ -69,9 +69,9 @@ def _cume_dist(rows: PartitionedRows, tiles: int) -> Numbers:
 
 @dataclass(frozen=True)
 class RankFunction:
-    """A way to number rows, given the tiles of NTILE.
+    """A way to number rows; `of` also gets the number of tiles, for NTILE.
 
-    `whole`: a number depends also on rows behind it. `shares`: it is a part of 1.
+    With `whole` a number also depends on later rows. With `shares` it is a fraction of 1.
     """
 
     of: Callable[[PartitionedRows, int], Numbers]
@@ -92,7 +92,7 @@ RANKINGS = {
 
 @dataclass(frozen=True)
 class Numbering:
-    """Rows are kept whose numbers are from `least` to `most`; `tiles` is the argument of NTILE."""
+    """Keeps rows with numbers from `least` to `most`; `tiles` is the argument of NTILE."""
 
     most: float
     least: float = -inf
@@ -109,7 +109,7 @@ class Numbering:
 
     @property
     def bounds(self) -> str:
-        """What is asked of the numbers, as a condition."""
+        """The condition on the numbers, as text."""
         if self.least == self.most:
             return f"= {self.most}"
         if -inf < self.least and self.most < inf:
@@ -117,7 +117,7 @@ class Numbering:
         return f">= {self.least}" if self.most == inf else f"<= {self.most}"
 
     def keeps(self, rows: PartitionedRows, partly: bool) -> Flags:
-        """Which rows are kept; where there are others too, those that may be kept among all."""
+        """Which rows are kept; `partly` says that more rows exist: then those that may be kept."""
         if partly and self.ranking.whole:
             return np.ones(len(rows.starts), np.bool_)
         numbers = self.ranking.of(rows, self.tiles)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.order import Direction
 
 HIDDEN = "~"
-"""Columns whose names start with this carry the order and are dropped before the sink."""
+"""Columns whose names start with this carry the order; they are dropped before the sink."""
 
 
 class OutputOrder(Protocol):
@@ -20,19 +20,19 @@ class OutputOrder(Protocol):
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        """The rows of all instances, each in order, as one; hidden columns may be left.
+        """Merge the outputs of all instances, each in order; hidden columns may remain.
 
-        `directions` are those of ORDER BY, `limit` that of each window. Rows of one event time must
-        be given together; any span of times can be merged by itself.
+        `directions` are those of ORDER BY, `limit` is that of each window. All rows of one event
+        time must be in the call. So a large output is merged span by span of times, by tasks.
         """
 
     def text(self, ordered: bool) -> str:
-        """What rows are in the order of; `ordered` says that there is an ORDER BY."""
+        """The order in words; `ordered` says that the query has an ORDER BY."""
 
 
 @dataclass(frozen=True)
 class TotalOrder:
-    """Tuples as they are ready: instances have ranges of event times, one after the other."""
+    """The total order of tuples: instances have ranges of event times, one after the other."""
 
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None

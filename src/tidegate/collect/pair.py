@@ -1,6 +1,6 @@
 """Orders the pairs of a join by their later tuple, then by the earlier one.
 
-Rows are in the order of the later tuple, then of the earlier one. Hidden columns carry both.
+Hidden columns of the rows carry the order columns of both.
 """
 
 from __future__ import annotations
@@ -24,49 +24,45 @@ _BITS = 62
 
 @dataclass(frozen=True)
 class PairOrder:
-    """Pairs by their later tuple, then by their earlier one; `what` says it in words."""
+    """The order of pairs; `what` is its text."""
 
     what: str = "ts, later tuple, earlier tuple"
 
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        return merged_pairs(outputs)
+        some = [t for t in outputs if t.num_rows] or outputs[:1]
+        rows = pa.concat_tables(some)
+        shown = without_hidden(rows)
+        if len(some) == 1:
+            return shown
+        later, earlier = ([_ints(rows, c) for c in columns] for columns in (LATER, EARLIER))
+        # Where an instance has several pieces, `take` would look for the piece of every row.
+        return shown.combine_chunks().take(pa.array(pair_order(_numbers(later), earlier)))
 
     def text(self, ordered: bool) -> str:
         return self.what
 
 
 def pair_rows(columns: Mapping[str, pa.Array], later: pa.Table, earlier: pa.Table) -> pa.Table:
-    """Output rows with the total order of their later and their earlier tuple."""
+    """Output rows with the order columns of their later and of their earlier tuple, hidden."""
     hidden = {n: later.column(i) for i, n in enumerate(LATER)}
     hidden |= {n: earlier.column(i) for i, n in enumerate(EARLIER)}
     return pa.table({**columns, **hidden})
 
 
 def sorted_pairs(rows: pa.Table, later: Ints) -> pa.Table:
-    """Rows in the output order; `later` are numbers in the order of their later tuples."""
+    """Rows in the output order; `later` ranks their later tuples."""
     rows = rows.combine_chunks()
     earlier = [_ints(rows, c) for c in EARLIER]
     return rows.take(pa.array(pair_order(later, earlier)))
 
 
-def merged_pairs(outputs: Sequence[pa.Table]) -> pa.Table:
-    """The outputs of several instances, each in order, as one; without the hidden columns."""
-    some = [t for t in outputs if t.num_rows] or outputs[:1]
-    rows = pa.concat_tables(some)
-    shown = without_hidden(rows)
-    if len(some) == 1:
-        return shown
-    later, earlier = ([_ints(rows, c) for c in columns] for columns in (LATER, EARLIER))
-    # Where an instance has several pieces, `take` would look for the piece of every row.
-    return shown.combine_chunks().take(pa.array(pair_order(_numbers(later), earlier)))
-
-
 def _numbers(columns: Sequence[Ints]) -> Ints:
-    """Numbers in the order of the rows of several columns, equal for equal rows.
+    """The dense ranks of rows of several columns, in lexicographic order.
 
-    Neighbours that are equal are numbered together, so what is sorted are the distinct ones.
+    Equal neighbours are ranked together, as the pairs of one later tuple are: so about one row for
+    each later tuple is sorted.
     """
     new = np.ones(len(columns[0]), np.bool_)
     new[1:] = False
@@ -85,11 +81,11 @@ def _numbers(columns: Sequence[Ints]) -> Ints:
 
 
 def pair_order(later: Ints, earlier: Sequence[Ints]) -> Ints:
-    """The places of pairs by later tuple, then by earlier tuple.
+    """The permutation that sorts pairs by later tuple, then by earlier tuple.
 
-    `later` are numbers in the order of the later tuples, `earlier` the columns of the total order.
-    Both in one word where they fit, and most often the time alone tells earlier ones apart: only
-    what it does not is sorted by all columns.
+    `later` ranks the later tuples, `earlier` has the order columns of the earlier ones. The rank
+    and the earlier tuple's time are packed into one integer where they fit. Only pairs that are
+    equal in it are sorted by all columns.
     """
     if not len(later):
         return np.empty(0, np.int64)

@@ -13,21 +13,21 @@ from tidegate.collect.window import told_apart
 from tidegate.order import ASCENDING, Direction, alike, sort_indices
 
 PARTITION, RANKED = f"{HIDDEN}p", f"{HIDDEN}q"
-"""How the hidden columns begin that say which partition a row is of, and its place in it."""
+"""Prefixes of the hidden columns with the partition of a row, and with its order in that."""
 
 
 @dataclass(frozen=True)
 class RankFilter:
-    """The rows of each window and partition with some numbers."""
+    """Keeps the rows of each window and partition that have some numbers."""
 
     numbering: Numbering
     directions: tuple[Direction, ...]
 
     def kept(self, rows: pa.Table, partly: bool = False) -> pa.Table:
-        """Those rows, in the order that all are given in; of a part, those that it may be.
+        """The rows that are kept, in their given order; with `partly` those that may be kept.
 
-        Hidden columns have the partition, the order in it, and the key, which breaks ties of
-        ROW_NUMBER and NTILE.
+        Hidden columns have the partition, the order in it, and the key. The key breaks ties, which
+        ROW_NUMBER and NTILE must not leave to the order of instances.
         """
         if not rows.num_rows:
             return rows

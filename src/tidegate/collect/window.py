@@ -12,14 +12,14 @@ from tidegate.collect.order import HIDDEN, without_hidden
 from tidegate.order import ASCENDING, Direction, sort_indices
 
 EMITTED = f"{HIDDEN}e"
-"""How the hidden columns begin that come before the window in the order: when a row is given."""
+"""The prefix of the hidden columns that come before the window in the order: when to emit a row."""
 
 
 @dataclass(frozen=True)
 class WindowOrder:
-    """Rows of windows of time: by end, then as ORDER BY says, then by the group's key.
+    """The order of windows' rows: by end, then by ORDER BY, then by the group's key.
 
-    `what` says it in words; what is EMITTED comes before the end.
+    Columns of EMITTED, if there are any, come before the end. `what` is its text.
     """
 
     what: str = "window"
@@ -27,25 +27,18 @@ class WindowOrder:
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        return merge_windows(outputs, directions, limit)
+        rows = pa.concat_tables(outputs)
+        places = places_by(rows, window_order(rows, directions))
+        if limit is None:
+            return without_hidden(rows).combine_chunks().take(places)
+        return without_hidden(first_per_window(rows.combine_chunks().take(places), limit))
 
     def text(self, ordered: bool) -> str:
         return f"{self.what}, ORDER BY, key" if ordered else f"{self.what}, key"
 
 
-def merge_windows(
-    outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
-) -> pa.Table:
-    """The rows of all instances by window end, then ORDER BY, then key; LIMIT rows per window."""
-    rows = pa.concat_tables(outputs)
-    places = places_by(rows, window_order(rows, directions))
-    if limit is None:
-        return without_hidden(rows).combine_chunks().take(places)
-    return without_hidden(first_per_window(rows.combine_chunks().take(places), limit))
-
-
 def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:
-    """The columns that order windows' rows, by their hidden names."""
+    """The columns that make the order, by their hidden names, with directions."""
     ordered = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}o"))
     keys = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}k"))
     given = [(name, ASCENDING) for name in told_apart(rows)]
@@ -54,7 +47,7 @@ def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[
 
 
 def told_apart(rows: pa.Table) -> list[str]:
-    """The columns that are equal for the rows of one window, given at one time."""
+    """The columns that are equal for all rows of one window that are emitted together."""
     return [*sorted(n for n in rows.column_names if n.startswith(EMITTED)), "window_end"]
 
 
@@ -63,13 +56,13 @@ def in_order(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Table:
 
 
 def places_by(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Array:
-    """The places of rows in the order of some of their columns."""
+    """The permutation that sorts rows by some of their columns."""
     columns = [rows.column(name).combine_chunks() for name, _ in by]
     return sort_indices(columns, [how for _, how in by])
 
 
 def first_per_window(rows: pa.Table, limit: int) -> pa.Table:
-    """The first rows of each window; rows of one window must be adjacent."""
+    """The first `limit` rows of each window; rows of one window must be neighbours."""
     new = np.arange(rows.num_rows) == 0
     for name in told_apart(rows):
         values = rows.column(name).cast(pa.int64()).to_numpy()

@@ -136,15 +136,18 @@ class QueryLog:
     def refuse_replay(self, manifest: Manifest, reason: LostOutputError) -> None:
         """Output of the newest batch is lost: only the query that made it can make it again."""
         change = self.change_of(manifest)
+        if change is None and not manifest.was_cut_over:
+            return
+        got = f"batch {manifest.batch} was made by another query, which alone can make it again"
+        remedy = "Put the output back, or go back to the query before with the state that is kept."
         if change is not None:
-            raise LostOutputError(
-                reason.where,
-                reason.requirement,
-                f"{reason.got}; and batch {manifest.batch} was made by another query, which alone "
-                "can make it again",
+            remedy = (
                 "Start once with that query, until a batch is done, then with this one. "
-                f"What changed: {change.text}.",
+                f"What changed: {change.text}."
             )
+        raise LostOutputError(
+            reason.where, reason.requirement, f"{reason.got}; and {got}", remedy
+        ) from reason
 
 
 def _newest(store: Store) -> Manifest | None:

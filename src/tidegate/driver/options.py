@@ -19,6 +19,7 @@ from tidegate.memory import ANY, Allowance
 from tidegate.plan.table_use import TableLimit
 from tidegate.route import mapping as route
 from tidegate.source.table import MOST_BYTES
+from tidegate.state.signature import SigningKey
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class RunOptions:
     `start_empty` a changed query may have subqueries of which its checkpoint has no state.
     `whole_table_bytes` is how large a table may be that every task holds; a `memory` for which less
     is left in caches lowers it. `keep_us` is how long the states of earlier batches are kept; None
-    where they are not.
+    where they are not. `sign` is the key that each batch is signed with, where they are.
     """
 
     instances: int | None = None
@@ -74,6 +75,7 @@ class RunOptions:
     mapping: Switch | None = None
     keep_us: int | None = None
     budget: QueryBudget = NO_BUDGET
+    sign: SigningKey | None = None
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

@@ -15,10 +15,10 @@ from tidegate.schema import event_times
 
 @dataclass(frozen=True)
 class Appended:
-    """What became of the rows of one `append`; the caller owns what was given back.
+    """The result of one `append`: how many rows were merged, and those that were given back.
 
-    `late` came too late for the total order, `rejected` have no event time
-    (see `tidegate.schema.event_times`).
+    `late` rows came too late for the total order, `rejected` ones have no event time (see
+    `tidegate.schema.event_times`). The caller owns both.
     """
 
     rows: int
@@ -28,7 +28,7 @@ class Appended:
 
 @dataclass(frozen=True)
 class Admission:
-    """One append, decided: the run that waits, what is given back, and the newest time after it."""
+    """The decision on one append: the run that waits, the result, and the newest time after it."""
 
     run: SortedRun | None
     appended: Appended
@@ -38,9 +38,10 @@ class Admission:
 def admit(
     table: pa.Table, time: str, newest_us: int, disorder_us: int, promised_us: int
 ) -> Admission:
-    """Decide on rows that follow, in their source's sequence, tuples up to `newest_us`.
+    """Decide on rows that come, in their source's sequence, after tuples up to `newest_us`.
 
-    Costs one look at the times where they are in order, and a filter and a stable sort otherwise.
+    Costs one pass over the times if they are in order, and a filter and a stable sort otherwise.
+    Needs no lock but that of the source's appends: nobody else changes what it depends on.
     """
     times, valid = event_times(table.column(time))
     nothing = table.slice(0, 0)
@@ -61,7 +62,7 @@ def admit(
 
 
 def _sorted_run(times: Int64s, table: pa.Table, bound_us: int) -> SortedRun | None:
-    """Tuples by time, those of one time in their sequence."""
+    """A run of tuples by time; those of one time stay in their sequence."""
     if not len(times):
         return None
     if (times[1:] < times[:-1]).any():

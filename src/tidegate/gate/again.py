@@ -1,7 +1,7 @@
-"""Cuts a batch once more exactly as it was, from the manifests before and after it.
+"""Cuts a batch again exactly as it was, from the manifests before and after it.
 
-What the later manifest says of sources is where the batch has to end; what the earlier one says is
-where it begins. Sources that came with the batch begin at nothing, in the places they got then.
+The batch begins where the earlier manifest says that sources stood, and ends where the later one
+says so. Sources that came with the batch begin at their first row, with the orders they got then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEPT = ("inlet", "stream", "uri", "id", "order", "promised_us", "before_us")
 
 @dataclass(frozen=True)
 class Goal:
-    """Where a batch ends that is cut once more: positions, frontier, and how many rows it has.
+    """Where a batch ends that is cut again: positions, frontier, and its number of rows.
 
     Grows with the entries of a manifest.
     """
@@ -38,13 +38,13 @@ class Goal:
     frontier_us: int
     finished: bool
     entries: Mapping[tuple[int, str], Entry] = field(default_factory=dict)
-    """By place of the inlet and id of the source."""
+    """By the place of the inlet and the id of the source."""
     consumed: Mapping[int, ConsumedOrders] = field(default_factory=dict)
-    """By place of a folder, the orders of the sources of which nothing was left."""
+    """By the place of a folder, the orders of its sources that were consumed."""
 
     @staticmethod
     def of(after: Sequence[Entry], rows: int, frontier_us: int, finished: bool) -> Goal:
-        """The goal that the entries of a manifest are."""
+        """The goal that the entries of the later manifest describe."""
         return Goal(
             rows=rows,
             frontier_us=frontier_us,
@@ -54,7 +54,7 @@ class Goal:
         )
 
     def reads(self, place: int, id_: str, order: int) -> bool:
-        """Whether the batch, or one before it, has read of a source."""
+        """Whether the batch or an earlier one has read rows of a source."""
         return (place, id_) in self.entries or order in self.consumed.get(place, ())
 
     def take(self, place: int, track: Track) -> int:
@@ -70,7 +70,7 @@ class Goal:
         return len(track.keys)
 
     def is_met(self, place: int, track: Track) -> bool:
-        """Whether a source from which the rows were taken has shown what it had shown then."""
+        """Whether a source has given the same rows as then; call it after they were taken."""
         entry = self.entries.get((place, track.source.id))
         return entry is None or (
             track.position == entry["position"]
@@ -80,11 +80,11 @@ class Goal:
 
 
 def rewound(before: Sequence[Entry], after: Sequence[Entry], store: Store) -> list[Entry]:
-    """What a gate is restored with to cut a batch once more.
+    """The entries with which a gate is restored to cut a batch again.
 
-    That is what the manifest before it says, and of sources that it does not know what the one
-    after it says, at their beginning: their orders and promises must not depend on what else has
-    come since.
+    These are the entries of the manifest before the batch. Sources that it does not know have those
+    of the manifest after it, put back to their beginning: their orders and promises are part of the
+    total order and must not depend on what else has come since.
     """
     known = {(e["inlet"], e["id"]): e for e in before}
     folders = {e["inlet"] for e in after if "log" in e}  # the names of these have the orders
@@ -104,7 +104,7 @@ def rewound(before: Sequence[Entry], after: Sequence[Entry], store: Store) -> li
 
 
 def _rewound_folder(earlier: Entry | None, later: Entry, store: Store) -> Entry:
-    """What is known of a folder before a batch, with the names that were listed in it."""
+    """The entry of a folder before a batch, with the names that were listed for the batch."""
     if earlier is None:
         nothing = {"orders": [], "promises": [], "names": {"recent": [], "pages": []}}
         unread = {"floor_us": MIN_US, "ended": False, "consumed": 0, "last": "", "order": -1}

@@ -1,7 +1,7 @@
-"""Remembers where the gate stood, so that a cut can be taken back, or made before its turn.
+"""Remembers where the gate stood, so that a cut can be undone, or made before its turn.
 
-The positions of a cut move when it is made, not when its batch is committed. A cut that is made
-ahead, while the batch before it runs, is therefore put aside when something is asked of that one.
+A cut moves positions when it is made, not when its batch is committed. So while a cut is made ahead
+and the batch before it still runs, the gate is put back for every question about that batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class GateMarks:
-    """Where the tracks of a gate stand, and its frontier; costs nothing but references."""
+    """The positions of all tracks of a gate, and its frontier; holds references only."""
 
     tracks: tuple[tuple[Track, TrackMark], ...]
     frontier_us: int
@@ -29,7 +29,7 @@ class GateMarks:
         return GateMarks(tuple(marks), frontier_us)
 
     def go_back(self) -> int:
-        """Put the tracks where they were; the frontier that was. Tracks opened since stay open."""
+        """Put all tracks back; returns the frontier of then. Tracks opened since stay open."""
         for track, mark in self.tracks:
             track.go_back(mark)
         return self.frontier_us
@@ -37,7 +37,7 @@ class GateMarks:
 
 @dataclass(frozen=True)
 class CutAhead(Generic[C]):
-    """A cut of at most so many rows, and where the gate stood before and after it."""
+    """A cut of at most `limit_rows` rows, and where the gate stood before and after it."""
 
     cut: C
     limit_rows: int

@@ -1,4 +1,4 @@
-"""Samples when the tuples arrived that a batch is the first to answer, to measure latency."""
+"""Samples the arrival times of the tuples that a batch is the first to answer, for latency."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from tidegate.arrival import ArrivalTimes, Floats, Int64s
 
 MOST_POSITIONS = 4096
-"""Of more tuples than this, so many stand for those that follow them: the share of tuples below a
-latency is then told with an error of 1/4096 at most, and the largest latency as it is."""
+"""At most so many tuples are sampled; each stands for itself and those up to the next one. The
+share of tuples below a latency then has an error of 1/4096 at most, and the largest is exact."""
 
 
 @dataclass(frozen=True)
 class AnsweredTuples:
-    """When the tuples of one source arrived that a batch answers, in their order.
+    """The arrival times of the tuples of one source that a batch answers, in their order.
 
-    `counts` says for how many tuples each time stands, from its own on. It is looked up when the
-    batch is cut: later a source may have forgotten it.
+    `counts` has the number of tuples that each time stands for, from its own tuple on. Times are
+    looked up when the batch is cut, because a source may have forgotten them later.
     """
 
     arrived_at: Floats
@@ -26,13 +26,13 @@ class AnsweredTuples:
 
     @staticmethod
     def of(arrivals: ArrivalTimes, positions: Int64s) -> AnsweredTuples:
-        """All of some positions, which are ascending."""
+        """The tuples at some positions, which ascend."""
         edges = _edges(len(positions))
         return _of(arrivals, positions[edges[:-1]], edges)
 
     @staticmethod
     def of_range(arrivals: ArrivalTimes, start: int, stop: int) -> AnsweredTuples:
-        """All positions [start, stop); costs no more than MOST_POSITIONS of them."""
+        """The tuples at positions [start, stop); costs at most MOST_POSITIONS look-ups."""
         edges = _edges(max(stop - start, 0))
         return _of(arrivals, start + edges[:-1], edges)
 
@@ -42,6 +42,6 @@ def _of(arrivals: ArrivalTimes, positions: Int64s, edges: Int64s) -> AnsweredTup
 
 
 def _edges(rows: int) -> Int64s:
-    """Where groups of rows begin and end, as even as can be and no more than MOST_POSITIONS."""
+    """Where groups of rows begin and end: at most MOST_POSITIONS, as even as possible."""
     groups = min(rows, MOST_POSITIONS)
     return np.arange(groups + 1, dtype=np.int64) * rows // max(groups, 1)

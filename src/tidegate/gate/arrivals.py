@@ -1,4 +1,4 @@
-"""Sources on their way into the gate: new ones, and those that an earlier run has read of."""
+"""Lets sources into the gate: new ones, and those that an earlier run has read from."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tidegate.state.store import Store
 
 
 class Arrivals:
-    """Gives sources their orders and tracks; what a manifest knows of them goes on where it was.
+    """Gives sources their orders and tracks; a source of the manifest goes on where it was.
 
-    Holds the entries of a manifest that belong to no open source: of sources that are not here
-    (again), and of single ones. Grows with those, not with files that were consumed.
+    Holds the entries of the manifest: of single sources, and of sources that are not here (again).
+    Grows with these, not with files that were consumed.
     """
 
     def __init__(self, hold: bool) -> None:
         self._hold = hold
         self._saved: dict[tuple[int, str], Entry] = {}
-        """By place of the inlet and id of the source."""
+        """Entries by the place of the inlet and the id of the source."""
         self._next_order: dict[int, int] = {}
         self._missing: list[str] = []
-        """Files of folders that an earlier run has listed, not read, and that are gone."""
+        """Files that an earlier run has listed and not read to the end, and that are gone."""
         self._store: Store | None = None
 
     def restore(self, saved: Sequence[Entry], store: Store | None) -> list[Inlet]:
-        """Continue from a manifest of a store; what had joined is given back as absent inlets."""
+        """Continue from a manifest; returns an absent inlet for all that had joined a run."""
         self._store = store
         self._saved = {(s["inlet"], s["id"]): s for s in saved}
         joined: dict[int, Inlet] = {}
@@ -52,17 +52,17 @@ class Arrivals:
         return self._next_order.get(stream, 0)
 
     def entries(self) -> dict[tuple[int, str], Entry]:
-        """What the next manifest has to repeat, but for what open sources say themselves."""
+        """The entries that the next manifest repeats; open sources replace theirs."""
         return dict(self._saved)
 
     def ids(self, inlet: Inlet) -> list[str]:
-        """The sources of an inlet, also of one that is not back yet."""
+        """The ids of the sources of an inlet, also of one that is not back yet."""
         if isinstance(inlet.connector, Absent):
             return [id_ for place, id_ in self._saved if place == inlet.place]
         return [*inlet.tracks, *(inlet.folder.ids() if inlet.folder is not None else ())]
 
     def let_in(self, inlet: Inlet, promised_us: int = MIN_US) -> bool:
-        """Take in what the connector of an inlet has now; whether there was anything new."""
+        """Let in the sources that the connector of an inlet has now; whether any was new."""
         if inlet.connector.several:
             return self._list(inlet, promised_us)
         joined = False
@@ -75,6 +75,8 @@ class Arrivals:
             if saved is not None:
                 self._resume(inlet, source, saved)
             else:
+                # A source that is new beside known ones, such as an added partition, begins with
+                # its oldest row. Where no run has read of the URI, the user says where to begin.
                 if any(place == inlet.place for place, _ in self._saved):
                     source.start(None)
                 else:
@@ -86,7 +88,7 @@ class Arrivals:
         return joined
 
     def drop_forgotten(self, inlet: Inlet) -> None:
-        """Keep just the newest event time of sources that were consumed and dropped at the end."""
+        """Replace the entries of consumed sources that will not come again by their newest time."""
         if not inlet.connector.once:
             return
         for key, entry in list(self._saved.items()):
@@ -96,18 +98,18 @@ class Arrivals:
                 del self._saved[key]
 
     def newest_us(self, inlets: Sequence[Inlet]) -> int:
-        """No tuple of any source is after it, nor is the frontier before the input ends."""
+        """A time that no tuple read so far is after, nor the frontier before the input ends."""
         gone = [(e["floor_us"], e.get("promised_us", MIN_US)) for e in self._saved.values()]
         open_ = [(t.floor_us, t.promised_us) for i in inlets for t in i.tracks.values()]
         folded = [(i.consumed_us, MIN_US) for i in inlets]
         return max((max(both) for both in gone + open_ + folded), default=MIN_US)
 
     def forget(self, inlet: Inlet, source_id: str) -> None:
-        """Let go of the entry of a source that will never be met again."""
+        """Drop the entry of a source that will never come again."""
         self._saved.pop((inlet.place, source_id), None)
 
     def remove_absent(self, inlet: Inlet, source_id: str) -> None:
-        """Let a source leave that is not here again; its tuples must not wait in the gate."""
+        """Let a source leave that is not back; refused while tuples of it wait in the gate."""
         entry = self._saved[inlet.place, source_id]
         if waits(entry):
             raise GateError(
@@ -120,9 +122,9 @@ class Arrivals:
         inlet.connector = Absent(self._is_missed(inlet))
 
     def check_complete(self, inlets: Sequence[Inlet]) -> None:
-        """Refuse to go on where a source is not there that was not read to its end.
+        """Refuse to go on without a source that has unread rows or tuples that wait in the gate.
 
-        Or one whose tuples wait in the gate. What joined and is not here yet is awaited.
+        A source that joined an earlier run is waited for instead.
         """
         here = {(i.place, s) for i in inlets for s in i.tracks}
         awaited = {i.place for i in inlets if isinstance(i.connector, Absent)}
@@ -133,7 +135,7 @@ class Arrivals:
             raise gone(name, 0)
 
     def _unread_name(self, entry: Entry) -> str:
-        """The source of an entry, of a whole folder the first that is unread."""
+        """The source of an entry; of a folder's entry the first unread file."""
         if entry["id"] != CONSUMED:
             return str(entry["id"])
         consumed = ConsumedOrders(entry["log"]["orders"])
@@ -144,7 +146,7 @@ class Arrivals:
         return any(is_needed(self._saved[inlet.place, s]) for s in self.ids(inlet))
 
     def _list(self, inlet: Inlet, promised_us: int) -> bool:
-        """Take in the files of a folder that were not listed before; few of them are opened."""
+        """Let in the files of a folder that were not listed before; few of them are opened."""
         known: dict[str, ListedFile] = {}
         later = inlet.connector.frozen and (inlet.place, CONSUMED) in self._saved
         if inlet.folder is None:
@@ -196,7 +198,7 @@ class Arrivals:
         )
 
     def _drop_gone(self, inlet: Inlet, folder: WatchedFolder, known: Iterable[ListedFile]) -> None:
-        """Of files that are not there any more, keep only those that are needed, to tell of it."""
+        """Note which files that are gone are still needed; drop what is known of the others."""
         for file in known:
             entry = self._saved.get((inlet.place, file.name))
             if entry is None and not folder.is_consumed(file.order):
@@ -228,9 +230,9 @@ class Arrivals:
 def _is_left_out(
     folder: WatchedFolder, found: ListedSource, known: Mapping[str, ListedFile]
 ) -> bool:
-    """Whether a frozen listing has no use for a source: it is new, or all of it was consumed.
+    """Whether a frozen listing leaves a source out: it is new, or it was consumed.
 
-    Refuses one that is needed and is not what it was.
+    Refuses a source that is needed and has changed.
     """
     listed = known.get(found.id)
     if listed is None or folder.is_consumed(listed.order):

@@ -1,4 +1,4 @@
-"""What has arrived and was not taken yet, for those who watch; it is read off the inlets."""
+"""Counts what has arrived at live sources and no batch has taken, for status and metrics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UNITS = ("rows", "bytes", "files")
 class Backlog:
     """What live sources have and no batch has taken, by unit: in all, and by URI or name.
 
-    Rows where they are known without reading; bytes of text; whole files of a folder that are
-    unread. `rows` has them by the place of a source: its stream and its order in that; None where
-    its rows are not known. Grows with the URIs of a query and the sources that are open.
+    Units are rows where these are known without reading, bytes of text, and unread files of a
+    folder. `rows` has by stream and order of a source its id and its rows, None where these are not
+    known. Grows with the URIs of a query and the open sources.
     """
 
     total: Mapping[str, int]
@@ -45,7 +45,7 @@ def backlog_of(inlets: Sequence[Inlet]) -> Backlog | None:
 
 
 def _of(inlet: Inlet, rows: dict[tuple[int, int], tuple[str, int | None]]) -> Counter[str]:
-    """What an inlet has by unit; `rows` gets those of its sources."""
+    """The backlog of an inlet by unit; adds the rows of its sources to `rows`."""
     found: Counter[str] = Counter()
     if inlet.folder is not None:
         found["files"] += inlet.unread()

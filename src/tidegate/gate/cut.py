@@ -13,27 +13,27 @@ from tidegate.gate.track import Rank, Track
 
 _LEAST_LOOK_ROWS = 128
 _ROW_COST, _SOURCE_COST = 4, 200
-"""What looking at a row costs, and what a source adds to finding the place of the last row; both in
-what it takes to find that place among one row more."""
+"""The cost of looking at a row, and the cost that each source adds to finding the place of the last
+row. The unit is the cost that one more row adds to finding that place."""
 
 _OPENING_COST = 20_000
-"""What opening a source costs."""
+"""The cost of opening a source, in the same unit."""
 
 _SEARCHED_ROWS = 8192
-"""How many rows of each run are partitioned in the time of a search in it."""
+"""Partitioning so many rows of a run takes as long as a binary search in it."""
 
 Place = tuple[int, Rank]
-"""A place in the merge: a key, and the rank of the source; positions of a source follow."""
+"""A place in the merge: a key and the rank of the source. Rows of one place are in sequence."""
 
 
 class Reserve(Protocol):
-    """Sources that are not open yet, of which the one that can begin earliest is known."""
+    """Sources that are not open yet; it is known which of them can begin earliest."""
 
     def unread(self) -> int:
         """How many there are."""
 
     def first_place(self) -> Place | None:
-        """A place in the merge that none of them begins before."""
+        """A place in the merge before which none of them begins; None without sources."""
 
     def open_first(self) -> Track | None:
         """Open the one that can begin earliest; None where it turned out to begin later."""
@@ -42,14 +42,15 @@ class Reserve(Protocol):
 def cut(
     tracks: Sequence[Track], limit_rows: int, reserves: Sequence[Reserve] = ()
 ) -> list[tuple[Track, int]]:
-    """How many rows to take of which source, `limit_rows` in all where that many are there now.
+    """How many rows to take of each source, `limit_rows` in all where that many are there now.
 
-    The rows taken are the first ones in the order (key, rank of the track, position). Sources of
-    the reserves are opened as far as their rows may be among them. Costs the event times of about
-    the rows taken; a single source is cut without any search.
+    The rows taken are the first ones in the order (key, rank of the track, position). A source of a
+    reserve is opened only if its rows may be among them. Costs the event times of about the rows
+    taken; a single source is cut without a search.
     """
     tracks = list(tracks)
     unread = sum(r.unread() for r in reserves)
+    # Nothing to merge: the rows taken are the next ones, whatever their times.
     if len(tracks) + unread == 1:
         tracks += [t for r in reserves if r.unread() and (t := r.open_first()) is not None]
         return [(t, min(len(t.look_ahead(limit_rows)), limit_rows)) for t in tracks]
@@ -57,14 +58,14 @@ def cut(
     merge.look()
     rows = merge.first_rows()
     for track in merge.tracks:
-        track.speak()  # a source that has said nothing yet holds the frontier back
+        track.speak()  # until its first event time is known, it holds the frontier at -inf
     return rows
 
 
 class _Merge:
-    """The rows known so far of sources that are merged, and where more of them may come in.
+    """The rows seen so far of sources that are merged, and the places where more may come in.
 
-    What was not looked at of a source lies at or after its `next_low_us`. So when that is not
+    Rows of a source that were not looked at have keys from its `next_low_us` on. When that is not
     before the place of the last row wanted, for all sources, the first rows are known.
     """
 
@@ -83,7 +84,7 @@ class _Merge:
         heapify(self._open)
 
     def look(self) -> None:
-        """Look ahead, first where the earliest rows are missing, until the first rows are known."""
+        """Look ahead where the earliest rows may be missing, until the first rows are known."""
         while (place := self._next_place()) is not None and self._may_count(place):
             reserve = next((r for r in self._reserves if r.first_place() == place), None)
             if reserve is None:
@@ -94,7 +95,7 @@ class _Merge:
                 self._add(track)
 
     def first_rows(self) -> list[tuple[Track, int]]:
-        """Of each source, how many of its rows are among the first ones."""
+        """How many rows of each source are among the first ones."""
         self.tracks.sort(key=lambda t: t.rank)
         keys = [t.keys for t in self.tracks]
         if self._known_rows <= self._limit_rows:
@@ -109,7 +110,7 @@ class _Merge:
             heappush(self._open, (track.next_low_us(), track.rank, track))
 
     def _next_place(self) -> Place | None:
-        """The earliest place where a row may come in that is not known."""
+        """The earliest place where an unknown row may come in; None where there is none."""
         places = [p for r in self._reserves if (p := r.first_place()) is not None]
         if self._open:
             places.append(self._open[0][:2])
@@ -118,9 +119,9 @@ class _Merge:
     def _may_count(self, place: Place) -> bool:
         """Whether a row at this place may be among the first ones.
 
-        The more rows are known, the earlier is the place of the last one wanted. So one that is
-        out of date lies too late, and at worst more is looked at than had to be; it is found anew
-        when as much was spent on looking as that costs.
+        The more rows are known, the earlier is the place of the last row wanted. So a place that is
+        out of date can only be too late: the merge then looks at more rows than necessary, and
+        misses none. It is found again once looking has cost as much as finding it.
         """
         if self._known_rows < self._limit_rows:
             return True
@@ -135,10 +136,10 @@ class _Merge:
         return key, self.tracks[number].rank
 
     def _look_further(self) -> None:
-        """Look at more rows of the source that holds the others up: twice as many each time.
+        """Look at more rows of the source that holds the others up, twice as many each time.
 
-        One that has come to its end is not looked at again, or a live source whose rows come as
-        fast as they are looked at would never let the batch begin.
+        A source that has come to its end is not looked at again: a live one whose rows come as fast
+        as they are looked at would never let the batch begin.
         """
         _, _, track = heappop(self._open)
         known = len(track.keys)
@@ -152,10 +153,10 @@ class _Merge:
 
 
 def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> tuple[list[int], tuple[int, int]]:
-    """Of sorted key runs with more rows together, how many of each are among the first ones.
+    """How many rows of each sorted run are among the first `limit_rows`; there must be more.
 
-    Rows with equal keys count in the order of the runs. And where the last of them is: its key,
-    and the number of its run.
+    Rows with equal keys count in the order of the runs. The second result is the place of the last
+    row: its key and the number of its run.
     """
     last_key = _last_key([k[:limit_rows] for k in keys], limit_rows)
     counts = [int(np.searchsorted(k, last_key, "left")) for k in keys]
@@ -173,8 +174,8 @@ def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> tuple[list[int], tup
 def _last_key(keys: Sequence[Int64s], limit_rows: int) -> int:
     """The key of the last of the first `limit_rows` rows of sorted runs.
 
-    A search by halves takes some fifty steps into each run, whatever its length; a partition of
-    all rows is faster where the runs are short.
+    A bisection over keys takes some fifty searches in each run, whatever its length. Where runs are
+    short, a partition of all rows is faster.
     """
     if len(keys) * _SEARCHED_ROWS > sum(len(k) for k in keys):
         return int(np.partition(np.concatenate(keys), limit_rows - 1)[limit_rows - 1])

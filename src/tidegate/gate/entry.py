@@ -1,4 +1,4 @@
-"""Reads and checks what a manifest says of one source."""
+"""Reads and checks the entry of a source in a manifest."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from tidegate.connector import Source
 from tidegate.errors import SourceError
 
 CONSUMED = "(consumed)"
-"""The id under which a manifest keeps what is known of sources that have no entry of their own."""
+"""The id of the entry for all sources of an inlet that have no entry of their own."""
 
 Entry = Mapping[str, Any]
 
 
 def waits(saved: Entry) -> bool:
-    """Whether tuples of a source wait in the gate and will be read once more."""
+    """Whether tuples of a source wait in the gate; a restart reads them again."""
     return bool(saved.get("waiting_from", 0) < saved.get("position", 0))
 
 
 def is_needed(saved: Entry) -> bool:
-    """Whether a source of a manifest has more to give: rows to read, or tuples that wait."""
+    """Whether a source has rows left to read, or tuples that wait."""
     return waits(saved) or not (saved["ended"] or saved["removed"])
 
 
 def check_same(source: Source, saved: Entry) -> None:
-    """Refuse a source in which what was read is not what it was."""
+    """Refuse a source whose rows that were read have changed since."""
     again = is_needed(saved)
     if "mark" in saved and (again or not saved["removed"]):
         source.check(saved["mark"], saved["position"], again)
 
 
 def check_whole(source: Source, saved: Entry, live: bool) -> None:
-    """Refuse a source that has fewer rows than were read of it; a live one may still get them."""
+    """Refuse a source with fewer rows than were read of it; a live one may still get them back."""
     needed = waits(saved) or not (live or saved["ended"] or saved["removed"])
     if needed and (there := source.extend(saved["position"])) < saved["position"]:
         raise SourceError(
@@ -44,7 +44,7 @@ def check_whole(source: Source, saved: Entry, live: bool) -> None:
 
 
 def gone(source: str, position: int) -> SourceError:
-    """What to say of a source that is needed and is not there."""
+    """The error for a source that is needed and missing."""
     return SourceError(
         source,
         f"was read up to row {position} by this checkpoint and must be there",

@@ -1,6 +1,6 @@
-"""How far the input of a query is read, and who holds the frontier back, for those who watch.
+"""Reports how far the input of a query is read, and which source holds the frontier back.
 
-Nothing here decides anything: it is read off the inlets after a cut, and opens no source.
+For status and metrics only. It reads the inlets after a cut, changes nothing and opens no source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES = "files"
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of something there is, and how much of it is done; the unit is a plural."""
+    """How much of the input is read: `done` of `whole`; the unit is a plural noun."""
 
     done: float
     whole: float
@@ -31,7 +31,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Holder:
-    """The source that is furthest behind: its stream, by number, and its newest event time.
+    """The source that holds the frontier back: its stream's number and its newest event time.
 
     `spoke_at` is when it last had something to read, on the clock of the run.
     """
@@ -44,9 +44,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class InletReach:
-    """How far one URI of a stream, by number, is: its newest event time; -inf before it has one.
+    """The progress of one URI: the number of its stream, and its newest event time (or -inf).
 
-    The frontier may go as far as `reach_us` for its sake; +inf when it has ended.
+    As far as it is concerned, the frontier may go up to `reach_us`; +inf when it has ended.
     """
 
     stream: int
@@ -56,7 +56,7 @@ class InletReach:
 
 
 def reaches_of(inlets: Sequence[Inlet]) -> tuple[InletReach, ...]:
-    """How far each is, but for those that have left."""
+    """The progress of each inlet that has not left."""
     return tuple(
         InletReach(
             inlet.stream,
@@ -70,9 +70,9 @@ def reaches_of(inlets: Sequence[Inlet]) -> tuple[InletReach, ...]:
 
 
 def extent_of(inlets: Sequence[Inlet]) -> Extent | None:
-    """How much of the input is read; None where more may come, or nobody knows how much there is.
+    """How much of the input is read; None if more may come or its size is not known.
 
-    Inlets of one unit are added; of several units the mean of their shares counts.
+    Inlets of one unit are added up; for several units it is the mean of their shares.
     """
     every = [_extent(inlet) for inlet in inlets]
     known = [one for one in every if one is not None]
@@ -101,9 +101,9 @@ def holder_of(inlets: Sequence[Inlet]) -> Holder | None:
 
 
 def silent_of(inlets: Sequence[Inlet], now: float, after_s: float) -> Holder | None:
-    """The source that the frontier waits for, where it is silent and another is ahead of it.
+    """The source that the frontier waits for, if it has been silent and another one is ahead.
 
-    Not one of a stream with IDLE: that is let go in its time.
+    Never a source of a stream with IDLE, which stops holding the frontier by itself.
     """
     holder = holder_of(inlets)
     if holder is None or not after_s <= now - holder.spoke_at < math.inf:

@@ -1,4 +1,4 @@
-"""The sources of one folder that are not being read: those still unread, and those consumed."""
+"""Holds the sources of one folder that are not being read: unread ones and consumed ones."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
 _LOOKED_INTO = 8
-"""How many sources stay open that were looked into before their turn."""
+"""At most so many sources stay open that were looked into before their turn."""
 
 _AT_ONCE = min(cores() // 4, 4)
-"""Of how many sources the times are decoded side by side; more would take cores from the tasks."""
+"""The times of so many sources are decoded in parallel; more would take cores from the tasks."""
 
 _LARGE_ROWS = 65_536
-"""Times of fewer rows are decoded sooner than a thread is started for them."""
+"""Decoding the times of fewer rows takes less than starting a thread for them."""
 
 
 class Unread(NamedTuple):
-    """A source that nothing was taken of; `exact` says that its first key is `low_us`."""
+    """A source of which nothing was taken. Its first key is `low_us` if `exact`, else not below."""
 
     low_us: int
     order: int
@@ -41,10 +41,10 @@ class Unread(NamedTuple):
 
 
 class WatchedFolder:
-    """Sources by the least time they can begin with, and the orders of those consumed.
+    """The unread sources by the least time with which they can begin, and the consumed orders.
 
-    A source is opened when the merge reaches that time. Grows with the sources unread, by a few
-    numbers each, and with the gaps in the order of those consumed; not with their number.
+    A source is opened when the merge reaches that time. Grows with the unread sources, by a few
+    numbers each, and with the gaps between consumed orders; not with the number of consumed ones.
     """
 
     def __init__(
@@ -63,28 +63,28 @@ class WatchedFolder:
         self._next: int = saved["order"] + 1 if saved else 0
         self._consumed = ConsumedOrders(log["orders"])
         self._again = ConsumedOrders(log.get("again", ()))
-        """Those that were consumed by a batch that runs once more (see `again`), or before it."""
+        """The orders that were consumed by a batch that runs again (see `again`), or before it."""
         self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
         self._opened = opened
         self._unread: list[Unread] = []
         self._looked: OrderedDict[str, Track] = OrderedDict()
         self._decoding: dict[str, Future[Any]] = {}
-        """Of some that were looked into, the threads that decode their first times."""
+        """By source, the thread that decodes its first times."""
         self._piece_rows = 0
         self._ended: list[Track] = []
-        """Those that the batch at hand consumes."""
+        """The sources that the present batch consumes."""
 
     def __len__(self) -> int:
-        """How many sources are unread."""
+        """The number of unread sources."""
         return len(self._unread)
 
     @property
     def consumed(self) -> int:
-        """How many sources nothing is needed of any more."""
+        """The number of consumed sources: nothing of them is needed any more."""
         return self._count
 
     def is_empty(self) -> bool:
-        """Whether all its sources are open: none is unread, none was consumed."""
+        """Whether it has neither unread nor consumed sources: all that there are are open."""
         return not self._unread and not self._count
 
     def ids(self) -> list[str]:
@@ -92,7 +92,7 @@ class WatchedFolder:
         return [entry.id for entry in self._unread]
 
     def note(self, found: ListedSource, order: int, promised_us: int) -> None:
-        """Keep a new source with its order, which is above those of all before it."""
+        """Keep a new source with its order, which must be above all earlier orders."""
         if order > self._next:  # those between are of other folders of the stream
             self._consumed.add(self._next, order - 1)
         self._next = order + 1
@@ -101,7 +101,7 @@ class WatchedFolder:
         self.names.note(ListedFile(order, found.id, found.extent, found.digest))
 
     def enter(self, found: ListedSource, order: int) -> Track | None:
-        """Take in a source that nothing was read of; its track where it is to be read at once."""
+        """Take in a source of which nothing was read; returns its track if it is opened at once."""
         if found.grows:
             return self._open(found.id, order)
         if found.low_us == MAX_US:
@@ -111,10 +111,10 @@ class WatchedFolder:
         return None
 
     def enter_again(self, found: ListedSource, known: ListedFile) -> Track | None:
-        """Take in a source that an earlier run listed and that was not being read.
+        """Take in a source that an earlier run listed and was not reading.
 
-        Of one that was consumed and has more now, the rest is read, as of a file that grew. One
-        that is another one now is refused.
+        If it was consumed and has more rows now, the rest is read, as of a file that grew. If it is
+        another file now, it is refused.
         """
         same = (found.extent, found.digest) == (known.extent, known.digest)
         if known.order not in self._consumed:
@@ -131,7 +131,7 @@ class WatchedFolder:
         return track
 
     def note_again(self, found: ListedSource, known: ListedFile | None) -> None:
-        """Keep the extent that a source has now, which grew while an earlier run read it."""
+        """Keep the new extent of a source that has grown since an earlier run listed it."""
         if known is not None and found.extent != known.extent:
             self.names.note(ListedFile(known.order, found.id, found.extent, found.digest))
 
@@ -139,12 +139,12 @@ class WatchedFolder:
         return order in self._consumed
 
     def promised_us(self, order: int) -> int:
-        """What the source of an order has promised when it joined."""
+        """The promise with which the source of an order joined."""
         at = bisect_right(self._promises, (order, MAX_US)) - 1
         return self._promises[at][1] if at >= 0 else MIN_US
 
     def first(self) -> Unread | None:
-        """The unread source that can begin earliest."""
+        """The unread source that can begin earliest; None without any."""
         return self._unread[0] if self._unread else None
 
     def take(self, id_: str) -> Track | None:
@@ -163,9 +163,10 @@ class WatchedFolder:
         return [self._look(entry) for entry in found]
 
     def reach(self) -> Track | None:
-        """Open the first unread source; None where it turns out to begin after the next one.
+        """Open the first unread source; None if it turns out to begin after the next one.
 
-        It is put back then, at its exact time. One that cannot be read stays where it is.
+        Then it is put back, at its exact time. A source that cannot be read stays in place, so that
+        the error comes again if somebody goes on.
         """
         self._decode_next()
         entry = self._unread[0]
@@ -173,6 +174,7 @@ class WatchedFolder:
         keys = track.look_ahead(1)
         self._piece_rows = len(keys)
         begins_us = int(keys[0]) if len(keys) else MIN_US
+        # Only now, when its times could be read: after an error it is still unread.
         heappop(self._unread)
         later = bool(self._unread) and (begins_us, entry.order) > self._unread[0][:2]
         if later and not entry.exact:
@@ -181,10 +183,10 @@ class WatchedFolder:
         return track
 
     def promise(self, below_us: int, disorder_us: int) -> tuple[int, list[Track]]:
-        """The least time that unread sources promise: exact below `below_us`, else that.
+        """The least time that unread sources promise, if below `below_us`; otherwise `below_us`.
 
-        And the sources among them that begin with tuples without a time: they are open now. No
-        source is looked into that cannot promise less than what is known already.
+        Also the sources among them that begin with tuples without a time, which are open now. No
+        source is opened that cannot promise less than what is known already.
         """
         passed, silent = [], []
         while self._unread and lowered(self._unread[0].low_us, disorder_us) < below_us:
@@ -206,24 +208,24 @@ class WatchedFolder:
         return below_us, silent
 
     def consume(self, track: Track) -> None:
-        """Fold a source of which nothing is needed any more into what is known of all of them."""
+        """Count a source as consumed: only its order, and the newest time of all, are kept."""
         self._ended.append(track)
         self._let_go(track.source.id, track.order, track.floor_us)
 
     def confirm(self) -> None:
-        """Refuse sources that were read to their ends and have not ended there; before a commit."""
+        """Refuse sources whose last tuple turned out not to be whole; call before a commit."""
         ended, self._ended = self._ended, []
         for track in ended:
             track.confirm()
 
     def write_names(self, store: Store, file: str) -> None:
-        """Move names out of the manifest where they are many; call before `saved`."""
+        """Move names into a file if there are many; call it before `saved`."""
         self.names.write(
             store, file, lambda k: k.order not in self._consumed or self.listing.has(k.name)
         )
 
     def saved(self, unread: int) -> dict[str, Any]:
-        """What the manifest keeps of all sources that have no entry of their own."""
+        """The manifest's entry for all sources that have no entry of their own."""
         return {
             "id": CONSUMED,
             "order": self._next - 1,
@@ -241,7 +243,7 @@ class WatchedFolder:
         }
 
     def _promises_needed(self) -> list[tuple[int, int]]:
-        """Without those that only sources below the watermark have given."""
+        """The promises, without those that only sources below the watermark gave."""
         ahead = [order for order, _ in self._promises if order <= self._consumed.watermark]
         return self._promises[max(len(ahead) - 1, 0) :]
 
@@ -249,9 +251,9 @@ class WatchedFolder:
         return self._opened(self.listing.open(id_), order, self.promised_us(order))
 
     def _decode_next(self) -> None:
-        """Begin to decode the sources that come next, beside the one whose turn it is.
+        """Start decoding the sources that come next, beside the one whose turn it is.
 
-        What fails there fails again, and is told, when it is its turn.
+        An error there is ignored: it comes again, and is reported, when it is that source's turn.
         """
         known = self._unread[0].id in self._looked or self._piece_rows < _LARGE_ROWS
         if known or min(_AT_ONCE, len(self._unread)) < 2:

@@ -11,7 +11,7 @@ from tidegate.errors import GateError
 
 @dataclass(frozen=True)
 class Progress:
-    """What one source has shown: the facts from which its say in the frontier follows."""
+    """What one source has shown so far, as far as the frontier depends on it."""
 
     newest_us: int = MIN_US
     """The largest event time read so far; MIN_US while the source has not spoken."""
@@ -22,10 +22,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class SourceFeed:
-    """Sources that one URI stands for: a single one, or the files of a folder.
+    """The sources of one URI: a single one, or the files of a folder.
 
-    `live` says that more sources may join it (a followed folder); `idle` that it has been silent
-    for longer than its stream's IDLE allows, so that it stops holding the frontier back.
+    `live` says that more sources may join it (a followed folder). `idle` says that it has been
+    silent for longer than its stream's IDLE allows, and does not hold the frontier back.
     """
 
     members: tuple[Progress, ...]
@@ -34,10 +34,10 @@ class SourceFeed:
     idle: bool = False
 
     def reach(self) -> int:
-        """How far the frontier may go for the sake of this feed alone.
+        """How far the frontier may go as far as this feed is concerned.
 
-        While a member is being read it counts by itself; when all have ended but more may come,
-        the newest tuple of all of them counts. Nothing seen yet counts as -inf.
+        A member that is being read counts by itself. When all have ended but more may come, the
+        newest tuple of all of them counts. -inf before anything was seen.
         """
         unfinished = [self._member_reach(m) for m in self.members if not m.ended]
         if unfinished:
@@ -58,10 +58,10 @@ def lowered(time_us: int, by_us: int) -> int:
 
 
 def frontier(previous_us: int, feeds: Iterable[SourceFeed]) -> int:
-    """The next frontier: the smallest reach of all feeds that hold it, never behind the previous.
+    """The next frontier: the smallest reach of all feeds that hold it, never below the previous.
 
-    Idle feeds do not hold it. Where nothing but idle feeds is left unfinished, the frontier goes
-    as far as the newest of them and no further, so that what they bring next is not late.
+    Idle feeds do not hold it. If only idle feeds are unfinished, the frontier goes as far as the
+    newest of them and no further, so that what this one brings next is not late.
     """
     holding: list[int] = []
     idle: list[int] = []
@@ -71,11 +71,13 @@ def frontier(previous_us: int, feeds: Iterable[SourceFeed]) -> int:
     unfinished = [reach for reach in idle if reach < MAX_US]
     if lowest == MAX_US and unfinished:
         lowest = max(unfinished)
+    # A source that joins or wakes up may have a smaller reach: readers have passed that already,
+    # and its tuples below count as late.
     return max(previous_us, lowest)
 
 
 def check_promise(where: str, promised_us: int, frontier_us: int) -> None:
-    """Refuse a joining source that may bring tuples below the frontier; readers have passed it."""
+    """Refuse a joining source that may bring tuples below the frontier, which readers have seen."""
     if promised_us < frontier_us:
         raise GateError(
             where,

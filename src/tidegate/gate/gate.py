@@ -32,7 +32,8 @@ from tidegate.schema import check_time, fit_rows, normal_schema
 
 @dataclass(frozen=True)
 class Joined:
-    """How sources have joined: from when on they may speak, and their places in the total order."""
+    """How sources have joined: the time from which on they may bring tuples, and their places in
+    the total order."""
 
     promise_us: int
     positions: Mapping[str, int]
@@ -44,9 +45,9 @@ class GateStatus:
 
     frontier_us: int
     sources: Mapping[str, int]
-    """By name, the place in the total order; without those that were removed."""
+    """By name, the place in the total order; without removed sources."""
     readers: Mapping[str, int]
-    """By name, how many tuples lie before the next one, from the first that was ever ready."""
+    """By name, how many tuples the reader has passed, from the first that was ever ready."""
     waiting_rows: int
     kept_rows: int
     late_rows: int
@@ -109,6 +110,8 @@ class Gate:
                 return Appended(0, table, table)
             if schema is None:
                 check_time(table.schema, self.time, f"source {source}")
+            # The append lock is taken before the gate's: rows are checked and sorted under it
+            # alone, so that readers and other sources do not wait for a sort.
             with here.append_lock:
                 admission = admit(
                     table,
@@ -140,7 +143,7 @@ class Gate:
             return True
 
     def _decide_schema(self, schema: pa.Schema) -> None:
-        """Called with the lock held; the columns of a gate do not change once there are some."""
+        """Fix the columns; they never change once there are some. Call with the lock held."""
         if self._fitter is None:
             nothing = schema.empty_table()
             self._one_row = Appended(1, nothing, nothing)
@@ -267,6 +270,8 @@ class Gate:
         comes out.
         """
         reached = frontier(self._frontier_us, self._feeds())
+        # Without sources the frontier goes just past what they brought, not to +inf: others may
+        # join, and a joining source must not be late.
         if not self._sources:
             newest = [n for s in self._leaving if (n := s.newest_waiting_us()) is not None]
             reached = max([reached, *[n + 1 for n in newest]])
@@ -279,12 +284,12 @@ class Gate:
         return self._frontier_us
 
     def _feeds(self) -> list[SourceFeed]:
-        """One feed of all sources; where there are none, more may come."""
+        """One feed of all sources. Without any it is live, because others may join."""
         members = tuple(s.progress for s in self._sources.values())
         return [SourceFeed(members, self.disorder_us, live=not members)]
 
     def _all(self) -> list[WaitingSource]:
-        """Also those that have left, by their places in the total order."""
+        """All sources by place in the total order, also those that left while tuples wait."""
         if not self._leaving:
             return list(self._sources.values())
         return sorted([*self._leaving, *self._sources.values()], key=lambda s: s.position)

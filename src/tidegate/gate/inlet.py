@@ -1,4 +1,4 @@
-"""Follows the sources of one URI at the gate."""
+"""One URI of a stream at the gate: its open sources, and how they count for the frontier."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidegate.gate.track import Rank, Track
 
 @dataclass
 class Inlet:
-    """One URI of one stream: its connector and the tracks of its sources that are open.
+    """One URI of one stream: its connector and the tracks of its open sources.
 
-    Places count from 0 for those a query starts with, and from -1 downwards for those that joined
-    later; together with a source's id they name it in manifests. Of a folder, a source has a track
-    from when the merge reaches it until it is consumed; `folder` has the others.
+    Places count from 0 for inlets with which a query starts, and from -1 downwards for those that
+    join later. A place and a source's id identify a source in manifests. A source of a folder has a
+    track from when the merge reaches it until it is consumed; `folder` has the others.
     """
 
     place: int
@@ -32,13 +32,13 @@ class Inlet:
     folder: WatchedFolder | None = None
     spoke_at: float = 0.0
     live: bool = False
-    """Whether its tuples arrive while they are read, so that their latency means something."""
+    """Whether its tuples arrive while the run reads them, so that latency has a meaning."""
     forgotten_us: int = MIN_US
-    """The newest event time of sources that have left no other trace (see `Intake.forget`)."""
+    """The newest event time of sources of which nothing else is kept (see `Intake.forget`)."""
 
     @property
     def name(self) -> str:
-        """What people are told: its URI, or its first source where it has none."""
+        """Its name for people: the URI, or its first source if it has no URI."""
         return self.uri or next(iter(self.tracks), f"stream {self.stream}")
 
     @property
@@ -49,27 +49,27 @@ class Inlet:
 
     @property
     def consumed_us(self) -> int:
-        """The newest event time of sources that were consumed and are not open any more."""
+        """The newest event time of consumed sources, which are not open any more."""
         return self.forgotten_us if self.folder is None else self.folder.newest_us
 
     def rank(self, order: int) -> Rank:
-        """Where a source of it stands among all: those that joined later come later."""
+        """The rank of a source among all sources; those that joined later come later."""
         return int(self.place < 0), abs(self.place), order
 
     def open(self, track: Track) -> None:
         self.tracks[track.source.id] = track
 
     def unread(self) -> int:
-        """How many sources are not open yet."""
+        """The number of sources that are not open yet."""
         return len(self.folder) if self.folder is not None else 0
 
     def first_place(self) -> tuple[int, Rank] | None:
-        """A place in the merge that no unread source begins before."""
+        """A place in the merge before which no unread source begins; None without unread ones."""
         first = self.folder.first() if self.folder is not None else None
         return None if first is None else (first.low_us, self.rank(first.order))
 
     def open_first(self) -> Track | None:
-        """Open the unread source that can begin earliest; None where it begins later than that."""
+        """Open the unread source that can begin earliest; None if it turns out to begin later."""
         assert self.folder is not None, "only folders have unread sources"
         track = self.folder.reach()
         if track is not None:
@@ -77,10 +77,10 @@ class Inlet:
         return track
 
     def listen(self, now: float) -> None:
-        """Note who has something to read; with tuples that wait for their turn one is not silent.
+        """Note which sources have something to read now; one with tuples to take is not silent.
 
-        A source that is new counts as heard now. Of a folder only the newest file may get more, so
-        that it is silent as a whole.
+        A new source counts as heard now. Only the newest file of a folder may get more, so a folder
+        is silent as a whole.
         """
         if self.unread():
             self.spoke_at = now
@@ -101,14 +101,14 @@ class Inlet:
         return self.unread() > 0 or any(t.has_rows() for t in self.tracks.values() if not t.removed)
 
     def open_reach_us(self) -> int:
-        """How far the frontier may go for the sake of the sources that are open, or were."""
+        """How far the frontier may go as far as open and consumed sources are concerned."""
         live = self.unread() == 0 and self._may_get_more()
         return SourceFeed(self._open_members(), self.disorder_us, live).reach()
 
     def feed(self, idle: bool, below_us: int) -> SourceFeed:
-        """What counts for the frontier: exact where it is below `below_us`, else not below it.
+        """The feed for the frontier. Its reach is exact if below `below_us`, else not below that.
 
-        Unread sources count by what they promise, and are looked into only where that decides.
+        Unread sources count by their promise, and are opened only where that may decide.
         """
         unread: tuple[Progress, ...] = ()
         if self.folder is not None and len(self.folder):
@@ -122,10 +122,10 @@ class Inlet:
         return SourceFeed(members, self.disorder_us, self._may_get_more(), idle)
 
     def fold(self) -> None:
-        """Let go of the sources of a folder of which nothing is needed any more."""
+        """Close the sources of a folder of which nothing is needed any more."""
         if self.folder is None:
             return
-        for track in in_order(self):
+        for track in tracks_in_order(self):
             if not track.removed and track.consumed():
                 self.folder.consume(track)
                 del self.tracks[track.source.id]
@@ -139,7 +139,7 @@ class Inlet:
         return (*(t.progress() for t in self._holding()), *consumed)
 
     def _holding(self) -> list[Track]:
-        """The tracks that hold the frontier: of silent ones, where all are, the newest."""
+        """The tracks that hold the frontier: those not idle, or the newest idle one if all are."""
         idle = [t for t in self.tracks.values() if t.idle and not t.exhausted()]
         if not idle:
             return list(self.tracks.values())
@@ -154,7 +154,7 @@ class Inlet:
 
 @dataclass
 class Absent(Connector):
-    """In the place of a source that joined an earlier run and has not been announced again."""
+    """Stands for a source that joined an earlier run and has not been announced again."""
 
     holds: bool
 
@@ -165,6 +165,6 @@ class Absent(Connector):
         return self.holds
 
 
-def in_order(inlet: Inlet) -> list[Track]:
-    """The tracks of an inlet by their order, so that a restart makes the same cut."""
+def tracks_in_order(inlet: Inlet) -> list[Track]:
+    """The tracks of an inlet by their order: a restart, which opens them anew, cuts the same."""
     return sorted(inlet.tracks.values(), key=lambda t: t.order)

@@ -1,4 +1,4 @@
-"""The gate of a running query: feeds of sources in, cuts of batches and frontiers out."""
+"""The gate of a running query: sources go in; cuts of batches and frontiers come out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
-from tidegate.gate.inlet import Absent, Inlet, in_order
+from tidegate.gate.inlet import Absent, Inlet, tracks_in_order
 from tidegate.gate.track import Slice, Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
@@ -37,7 +37,7 @@ class SourceCut:
 
 @dataclass(frozen=True)
 class Cut:
-    """One batch as the gate gives it to operators: who contributes what, and how far F goes."""
+    """One batch as the gate gives it to operators: the part of each source, and the frontier."""
 
     parts: tuple[SourceCut, ...]
     rows: int
@@ -45,24 +45,23 @@ class Cut:
     frontier_us: int
     exhausted: bool
     completed: tuple[AnsweredTuples, ...] = ()
-    """Of sources that are live: the tuples that this batch is the first to answer."""
+    """Of live sources: the tuples that this batch is the first to answer."""
     newest_us: int = MIN_US
-    """No tuple that was read up to now is after it."""
+    """A time that no tuple read so far is after."""
 
     @property
     def absent_rows(self) -> int:
-        """How many of the rows are positions of their sources without a row."""
+        """How many positions in the cut have no row."""
         return sum(part.slice.absent_rows for part in self.parts)
 
 
 class Intake:
-    """All sources of one query; linear in the rows taken, and owned by the driver's loop.
+    """All sources of one query. A cut costs O(rows taken); the driver's loop owns the object.
 
-    Grows with the sources that are being read and, by a few numbers each, with the files of folders
-    that are unread; not with what was consumed. `hold` is true for operators that need ready tuples
-    in the total order; aggregates that do not depend on the order fold tuples as they arrive and
-    leave only their windows waiting. Sources that say that they are live are `measured`: when their
-    tuples arrived is known until a batch has answered them.
+    Grows with the open sources and, by a few numbers each, with unread files of folders; not with
+    what was consumed. With `hold`, tuples wait until they are ready, for operators that need the
+    total order; other operators fold tuples as they arrive. With `measured`, the arrival times of
+    live sources' tuples are kept until a batch has answered these.
     """
 
     def __init__(self, hold: bool, measured: bool = True) -> None:
@@ -72,9 +71,9 @@ class Intake:
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
         self._marked: GateMarks | None = None
-        """Where the gate stood before the cut of the newest batch, until that is kept."""
+        """Where the gate stood before the newest cut, until that cut cannot be undone any more."""
         self._ahead: CutAhead[Cut] | None = None
-        """The cut after that one, where it was made already."""
+        """The cut after the newest one, if it was made ahead."""
 
     def add(
         self,
@@ -86,9 +85,9 @@ class Intake:
         now: float = 0.0,
         uri: str | None = None,
     ) -> Inlet:
-        """Let the sources in that a query starts with; a promise below the frontier is refused.
+        """Let in the sources with which a query starts; a promise below the frontier is refused.
 
-        A URI that joined an earlier run goes on where that left it.
+        A URI that joined an earlier run goes on where that run left it.
         """
         joined = [(i.stream, i.uri) for i in self.joined_before() if i.uri is not None]
         if (stream, uri) in joined:
@@ -112,10 +111,10 @@ class Intake:
         now: float = 0.0,
         uri: str | None = None,
     ) -> Inlet:
-        """Let a connector's sources join a running query; without a promise from the frontier on.
+        """Let a connector's sources join a running query; they promise the frontier by default.
 
-        One that an earlier run let join goes on where that left it, found by its URI or, without
-        one, by its id. What is here already stays as it is.
+        What joined an earlier run goes on where that run left it; it is found by its URI or,
+        without one, by the id of a source. What is here already stays as it is.
         """
         there = self._joined(stream, connector, uri)
         if there is not None and not isinstance(there.connector, Absent):
@@ -142,7 +141,7 @@ class Intake:
     def restore(
         self, frontier_us: int, saved: Sequence[Mapping[str, Any]], store: Store | None = None
     ) -> None:
-        """Continue from a manifest of a store; call before `add`.
+        """Continue from a manifest; call it before `add`.
 
         What had joined holds the frontier until it is here again, see `joined_before`.
         """
@@ -150,17 +149,17 @@ class Intake:
         self.inlets = self._arrivals.restore(saved, store)
 
     def joined_before(self) -> list[Inlet]:
-        """What joined an earlier run and is not here again: to be opened by its URI, or awaited."""
+        """The inlets that joined an earlier run and are not back: open them by URI, or wait."""
         return [i for i in self.inlets if isinstance(i.connector, Absent)]
 
     def discover(self, now: float) -> None:
-        """Let new sources of followed folders join."""
+        """Let in new sources of followed folders."""
         for inlet in self.inlets:
             if inlet.connector.live() and self._arrivals.let_in(inlet):
                 inlet.spoke_at = now
 
     def remove(self, source_id: str) -> None:
-        """Let a source leave; what it has brought so far is flushed, nothing more is read."""
+        """Let a source leave: what it has brought is flushed, and nothing more is read."""
         known = {s: None for inlet in self.inlets for s in self._arrivals.ids(inlet)}
         if source_id not in known:
             raise GateError(
@@ -170,11 +169,14 @@ class Intake:
             self._remove(inlet, source_id)
 
     def look_ahead(self, limit_rows: int) -> None:
-        """Read the event times that the next cut will want; changes no position."""
+        """Read the event times that the next cut will need; moves no position."""
         self._cut(limit_rows)
 
     def next_cut(self, limit_rows: int, now: float) -> Cut | None:
-        """The next batch of at most `limit_rows` new tuples; None where nothing would change."""
+        """The next batch of at most `limit_rows` new tuples; None if nothing would change.
+
+        Moves positions and the frontier; `undo` takes that back.
+        """
         for inlet in self.inlets:
             inlet.listen(now)
         counts = self._cut(limit_rows)
@@ -183,6 +185,7 @@ class Intake:
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
+        # Also a cut without rows is a batch if the frontier has moved: windows may close.
         if not rows_taken and reached == previous and not exhausted:
             return None
         completed = self._release(parts, reached)
@@ -190,7 +193,7 @@ class Intake:
         return Cut(tuple(parts), rows_taken, previous, reached, exhausted, completed, newest)
 
     def undo(self) -> None:
-        """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
+        """Undo the newest cut, unless it was saved; the next one may be smaller."""
         self.drop_ahead()
         if self._marked is not None:
             self.frontier_us = self._marked.go_back()
@@ -199,8 +202,8 @@ class Intake:
     def cut_ahead(self, limit_rows: int, now: float) -> Cut | None:
         """Cut the batch after the newest one while that one runs; `take_ahead` makes it the newest.
 
-        None where it would have fewer rows than it may have: then more may come for it. Until it is
-        taken, what is asked of the newest batch has to be asked within `before_ahead`.
+        None, and nothing changes, if the batch would not be full: cut in its turn it gets all that
+        has arrived by then. Until it is taken, ask about the newest batch within `before_ahead`.
         """
         newest = self._marked
         try:
@@ -216,7 +219,7 @@ class Intake:
         return None if self._ahead is None else self._ahead.cut
 
     def take_ahead(self, limit_rows: int) -> Cut | None:
-        """The cut that was made ahead; None where there is none, or another limit holds now."""
+        """The cut that was made ahead; None if there is none, or if it had another limit."""
         ahead = self._ahead
         if ahead is None or ahead.limit_rows != limit_rows:
             self.drop_ahead()
@@ -225,14 +228,14 @@ class Intake:
         return ahead.cut
 
     def drop_ahead(self) -> None:
-        """Take back the cut that was made ahead, if there is one."""
+        """Undo the cut that was made ahead, if there is one."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             self.frontier_us = ahead.before.go_back()
 
     @contextmanager
     def before_ahead(self) -> Iterator[None]:
-        """Stand where the newest batch has ended while the block lasts, whatever was cut ahead."""
+        """Put the gate where the newest batch ended, for the block, whatever was cut ahead."""
         ahead = self._ahead
         if ahead is None:
             yield
@@ -244,11 +247,10 @@ class Intake:
             self.frontier_us = ahead.after.go_back()
 
     def cut_again(self, goal: Goal, awaits: bool = True) -> Cut | None:
-        """The batch that ended at a goal, once more; None while input of it may still come back.
+        """Cut the batch that ended at a goal again; None while its input may still come back.
 
-        A run that `awaits` nothing takes what is there. The gate was restored with
-        `again.rewound`. Raises GateError where the input is not what it
-        was.
+        A run that `awaits` nothing takes what is there. The gate must have been restored with
+        `again.rewound`. A GateError if the input has changed.
         """
         counts: dict[Track, int] = {}
         for inlet in self.inlets:
@@ -276,29 +278,28 @@ class Intake:
                 self._remove(next(i for i in self.inlets if i.place == place), id_)
         previous = self.frontier_us
         completed = self._release(parts, goal.frontier_us)
-        ends, newest = goal.finished, self._arrivals.newest_us(self.inlets)
-        reached = goal.frontier_us
-        return Cut(tuple(parts), rows_taken, previous, reached, ends, completed, newest)
+        end, newest = (goal.frontier_us, goal.finished), self._arrivals.newest_us(self.inlets)
+        return Cut(tuple(parts), rows_taken, previous, *end, completed, newest)
 
     def answered(self) -> None:
-        """Let sources go of what they hold of tuples that were answered; call after a commit."""
+        """Let sources drop what they hold of tuples that were answered; call it after a commit."""
         for inlet in self.inlets:
             for track in inlet.tracks.values():
                 track.source.answered(track.waiting_from)
 
     def backlog(self) -> Backlog | None:
-        """What has arrived and was not taken; None where no source is live."""
+        """What has arrived and was not taken; None if no source is live."""
         return backlog_of(self.inlets)
 
     def standing(self) -> tuple[Extent | None, Holder | None]:
-        """How much of the input is read, and who holds the frontier back."""
+        """How much of the input is read, and the source that holds the frontier back."""
         return extent_of(self.inlets), holder_of(self.inlets)
 
     def saved(self) -> tuple[Mapping[str, Any], ...]:
-        """What the manifest keeps of all sources, also of those whose files are gone.
+        """The manifest's entries for all sources, also for those whose files are gone.
 
-        Of a folder: what is being read, and one entry for all the rest. Refuses sources that turn
-        out to have been read too far.
+        A folder has an entry for each source that is being read, and one for all others. Refuses
+        sources that turn out to have been read too far. The newest cut cannot be undone after it.
         """
         self._fold()
         entries = self._arrivals.entries()
@@ -306,7 +307,7 @@ class Intake:
             of: dict[str, Any] = {"inlet": inlet.place, "stream": inlet.stream}
             if inlet.place < 0:
                 of["uri"] = inlet.uri
-            tracks = in_order(inlet)
+            tracks = tracks_in_order(inlet)
             for track in tracks:
                 track.confirm()
             if inlet.folder is not None:
@@ -328,9 +329,10 @@ class Intake:
         return tuple(entries.values())
 
     def write_names(self, store: Store, batch: int, writes: bool = True) -> tuple[str, ...]:
-        """Move the names of many files out of the manifest of a batch; the files they are in.
+        """Move names of files out of the manifest of a batch if there are many.
 
-        Call it before `saved`. Writes nothing for most batches, and where it is not to.
+        Returns the files of the store that names are in. Call it before `saved`. Most batches write
+        nothing; without `writes` none does.
         """
         self._fold()
         files = []
@@ -343,10 +345,10 @@ class Intake:
         return tuple(files)
 
     def forget(self) -> None:
-        """Let go of consumed sources that will never be met again; call after a commit.
+        """Drop consumed sources that will never come again; call it after a commit.
 
-        Only where the connector delivers each source once: the manifest then keeps their newest
-        event time and nothing else, however many there were.
+        That is so where the connector delivers each source once. The manifest then keeps only their
+        newest event time, however many there were.
         """
         for inlet in self.inlets:
             inlet.connector.committed({id_: t.position for id_, t in inlet.tracks.items()})
@@ -361,7 +363,7 @@ class Intake:
                 inlet.connector.forget([t.source.id for t in done])
 
     def new_sources(self) -> list[str]:
-        """The sources that have something to read now, by inlet and name."""
+        """The sources that have something to read now, by inlet, then by name."""
         found: list[str] = []
         for inlet in self.inlets:
             unread = inlet.folder.ids() if inlet.folder is not None else []
@@ -370,10 +372,7 @@ class Intake:
         return found
 
     def check_complete(self) -> None:
-        """Refuse to continue when a source that a manifest still needs is not there any more.
-
-        That is one that was not read to its end, or whose tuples wait in the gate.
-        """
+        """Refuse to go on without a source that was not read to its end, or whose tuples wait."""
         self._arrivals.check_complete(self.inlets)
 
     def _is_live(self, connector: Connector) -> bool:
@@ -384,22 +383,25 @@ class Intake:
             check_promise(where, promised_us, self.frontier_us)
 
     def _fold(self) -> None:
-        """Let go of consumed files; when the batch is to be committed, because that is for good."""
+        """Close consumed files. Only when the batch is about to be committed: there is no undo."""
         self._marked = None
         for inlet in self.inlets:
             inlet.fold()
 
     def _taken(self, counts: Mapping[Track, int]) -> list[SourceCut]:
-        """Move the reading positions; also of sources of which only waiting tuples are needed."""
+        """Move the reading positions; also gives the parts of sources with waiting tuples only."""
         return [
             SourceCut(inlet.stream, track, track.take(counts.get(track, 0), self.frontier_us))
             for inlet in self.inlets
-            for track in in_order(inlet)
+            for track in tracks_in_order(inlet)
             if counts.get(track, 0) or (self.hold and track.waiting_from < track.position)
         ]
 
     def _release(self, parts: list[SourceCut], frontier_us: int) -> tuple[AnsweredTuples, ...]:
-        """Move the frontier, let go of what a batch has consumed, and put its parts in order."""
+        """Move the frontier, forget what the batch consumes, and sort its parts.
+
+        Returns the tuples that the batch is the first to answer.
+        """
         every = [p.track.completed(p.slice, self.frontier_us, frontier_us) for p in parts]
         self.frontier_us = frontier_us
         for part in parts:
@@ -416,7 +418,7 @@ class Intake:
             self._arrivals.remove_absent(inlet, source_id)
 
     def _joined(self, stream: int, connector: Connector, uri: str | None) -> Inlet | None:
-        """The inlet that this connector is, or that it was in an earlier run."""
+        """The inlet of this connector, in this run or in an earlier one; None for a new one."""
         here = [i for i in self.inlets if i.stream == stream]
         for inlet in here:
             if inlet.connector is connector or (uri is not None and inlet.uri == uri):
@@ -428,14 +430,14 @@ class Intake:
         return next((i for i in awaited if any(n in self._arrivals.ids(i) for n in ids)), None)
 
     def _cut(self, limit_rows: int) -> dict[Track, int]:
-        """The rows of the next batch by their tracks; opens what it reaches."""
+        """The number of rows of the next batch by track; opens the sources that it reaches."""
         tracks = [t for i in self.inlets for t in i.tracks.values() if not t.exhausted()]
         return dict(cut(tracks, limit_rows, [i for i in self.inlets if i.unread()]))
 
     def _feeds(self, now: float) -> list[SourceFeed]:
-        """What every inlet says of the frontier.
+        """The feed of every inlet for the frontier.
 
-        Where open sources hold it, unread ones need not be looked into that begin later.
+        Where open sources hold the frontier, unread ones that begin later need not be opened.
         """
         idle = [inlet.is_idle(now) for inlet in self.inlets]
         holding = [i for i, is_idle in zip(self.inlets, idle, strict=True) if not is_idle]

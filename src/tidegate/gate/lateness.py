@@ -1,24 +1,24 @@
-"""Lateness, decided tuple by tuple in the source's own sequence, so that no batch cut matters."""
+"""Decides which tuples are late: one by one in the source's own sequence, so for any batch cut."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.batch import MIN_US
+from tidegate.connector import Source
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
 def running_newest(times_us: Int64s, valid: Bools, floor_us: int) -> Int64s:
-    """The newest event time up to and including each position, starting from `floor_us`.
+    """The newest event time up to and including each position, at least `floor_us`.
 
-    Positions without a readable time repeat the value before them. Non-decreasing. Times that are
-    in order already come back as they are, not copied.
+    A position without a readable time repeats the value before it. The result never decreases. It
+    is `times_us` itself, not a copy, where that is in order.
     """
     if in_order(times_us, valid, floor_us):
         return times_us
@@ -28,7 +28,7 @@ def running_newest(times_us: Int64s, valid: Bools, floor_us: int) -> Int64s:
 
 
 def in_order(times_us: Int64s, valid: Bools, floor_us: int) -> bool:
-    """Whether all times are readable, never go back, and begin at or after `floor_us`."""
+    """Whether all times are readable, ascend, and begin at or after `floor_us`."""
     if not len(times_us):
         return True
     return bool(times_us[0] >= floor_us and valid.all() and (times_us[1:] >= times_us[:-1]).all())
@@ -37,10 +37,10 @@ def in_order(times_us: Int64s, valid: Bools, floor_us: int) -> bool:
 def needed_disorder_us(
     times_us: Int64s, late: Bools, before_us: Int64s, disorder_us: int, consumed_us: int
 ) -> int:
-    """The least disorder with which none of these tuples would have been late; 0 for none.
+    """The least disorder with which none of the `late` tuples would have been late; 0 without any.
 
-    `before_us` is the newest time before each of them in its source. What is below `consumed_us`
-    came after the frontier, which a larger disorder would have held back by as much.
+    `before_us` is the newest time before each tuple in its source. Tuples below `consumed_us` came
+    after the frontier had passed; a larger disorder would have held it back by as much.
     """
     times, before = times_us[late], before_us[late]
     if not len(times):
@@ -55,11 +55,11 @@ def needed_disorder_us(
 def late_mask(
     times_us: Int64s, valid: Bools, floor_us: int, disorder_us: int, consumed_us: int
 ) -> Bools:
-    """Which tuples are late: below the newest before them minus the allowed disorder.
+    """Which tuples are late: those below the newest time before them minus the allowed disorder.
 
-    Also late is what lies below `consumed_us`, the frontier that readers have already passed;
-    that can only happen to a source that joined or woke up after it (a source that was there all
-    the time cannot have held such a tuple back).
+    Tuples below `consumed_us`, the frontier that readers have passed, are late too. Only a source
+    that joined or woke up after that can have some: a source that was there all the time has held
+    the frontier back.
     """
     if in_order(times_us, valid, max(floor_us, consumed_us)):
         return np.zeros(len(times_us), np.bool_)
@@ -71,18 +71,12 @@ def late_mask(
     return np.asarray(valid & (times_us < np.maximum(limit, consumed_us)))
 
 
-class HasTimes(Protocol):
-    """Where event times are read from."""
-
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
-
-
 @dataclass(frozen=True)
 class Times:
-    """Event times of consecutive positions, which of them are valid, and their merge keys.
+    """Event times of consecutive positions, flags of the valid ones, and their merge keys.
 
-    A position's key is the newest event time up to it, so keys never decrease and a source that is
-    out of order keeps its own sequence in the merge.
+    The key of a position is the newest event time up to it. So keys never decrease, and a source
+    that is out of order keeps its own sequence in the merge.
     """
 
     times: Int64s
@@ -94,7 +88,7 @@ class Times:
         return Times(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64))
 
     @staticmethod
-    def read(source: HasTimes, start: int, stop: int, floor_us: int) -> Times:
+    def read(source: Source, start: int, stop: int, floor_us: int) -> Times:
         times, valid = source.times(start, stop)
         return Times(times, valid, running_newest(times, valid, floor_us))
 

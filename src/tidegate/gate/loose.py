@@ -1,8 +1,8 @@
-"""Takes tuples that are appended to a gate one at a time, and makes a table of many at once.
+"""Takes tuples that are appended to a gate one at a time, and makes one table of many.
 
-A table of one row costs far more than the row. So a row of plain values, which surely fits the
-columns and comes in order, is kept as it is until a reader wants it; all others go the way of
-tables (`admission`), which gives the same tuples, and refuses what does not fit.
+A table of one row costs far more than the row. So a row of plain values that certainly fits the
+columns and comes in order is kept as it is until a reader wants it. All other rows go through
+tables (`admission`), which gives the same tuples and refuses what does not fit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _FITS: dict[pa.DataType, Fits] = {
     pa.string(): lambda value: type(value) is str and value.isascii(),
     pa.timestamp("us", "UTC"): lambda value: type(value) is datetime and value.tzinfo is UTC,
 }
-"""By type of a column: whether a value is surely one of it; false sends a row the other way."""
+"""By type of a column: whether a value certainly fits it. False sends the row through a table."""
 
 
 class RowFitter:
-    """Says whether a mapping is a row of the columns, as far as that can be told at once."""
+    """Says whether a mapping certainly is a row of the columns, in a few steps."""
 
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self.schema = schema
@@ -54,7 +54,7 @@ class RowFitter:
         self._values: Callable[[Mapping[str, Any]], Any] = itemgetter(*schema.names)
 
     def fit(self, rows: object) -> tuple[int, Values] | None:
-        """The event time and the values of a single row; None where it goes the other way."""
+        """The event time and the values of a single row; None if it must go through a table."""
         if type(rows) is not list or len(rows) != 1 or not self._fits:
             return None
         row = rows[0]
@@ -73,7 +73,7 @@ class RowFitter:
 
 
 class LooseRows:
-    """Rows as tuples of values; a table of them once somebody wants it."""
+    """Rows as tuples of values, which become one table when a reader wants them."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.rows: list[Values] = []
@@ -82,7 +82,7 @@ class LooseRows:
         self._table: pa.Table | None = None
 
     def slice(self, start: int, rows: int) -> pa.Table:
-        """Some of the rows, which are all there by now; the first to ask makes the table."""
+        """Some of the rows. The first call makes the table; no row may be added after it."""
         with self._making:
             if self._table is None:
                 columns = zip(self._schema, zip(*self.rows, strict=True), strict=True)
@@ -93,7 +93,7 @@ class LooseRows:
 
 
 class LooseRun:
-    """Rows of a source that came one by one and in order; changed under the gate's lock."""
+    """Rows of a source that came one by one and in order; change it under the gate's lock only."""
 
     def __init__(self, schema: pa.Schema, bound_us: int) -> None:
         self.bound_us = bound_us
@@ -113,7 +113,7 @@ class LooseRun:
         return self._times[-1]
 
     def split(self, frontier_us: int) -> tuple[SortedRun | None, SortedRun | None]:
-        """As of a sorted run, which it is from here on: nothing is added any more."""
+        """Split it as a sorted run; nothing is added any more."""
         return SortedRun.of(np.array(self._times, np.int64), self._rows, self.bound_us).split(
             frontier_us
         )

@@ -24,8 +24,8 @@ class RunRows(Protocol):
 class SortedRun:
     """Tuples [start, stop) of one source, sorted by time, those of one time by sequence.
 
-    `times_us` and `table` belong to the whole run and are shared by its parts, so that splitting
-    moves numbers only. No tuple of this run or of a later one of its source is below `bound_us`.
+    `times_us` and `table` are those of the whole run, and all parts share them: splitting a run
+    copies nothing. No tuple of this run, or of a later run of its source, is below `bound_us`.
     """
 
     times_us: Int64s
@@ -47,7 +47,7 @@ class SortedRun:
         return int(self.times_us[self.stop - 1])
 
     def split(self, frontier_us: int) -> tuple[SortedRun | None, SortedRun | None]:
-        """What is below the frontier and what waits; all of it is below +inf."""
+        """The part below the frontier and the part that waits; +inf leaves nothing waiting."""
         if frontier_us == MAX_US or self.times_us[self.stop - 1] < frontier_us:
             return self, None
         if self.times_us[self.start] >= frontier_us:
@@ -61,10 +61,11 @@ class SortedRun:
 
 
 class Section:
-    """Consecutive ready tuples, merged when a reader first wants them; shared by all readers.
+    """Consecutive ready tuples, merged when a reader first wants them, for all readers.
 
-    The number of its rows is known before, so that readers' positions can move past it. Whoever
-    comes first merges, others who come meanwhile wait for that and get the same table.
+    The number of its rows is known before the merge, so positions move past it under the gate's
+    lock while the merge is done outside. The first reader merges; others wait for that and get the
+    same table.
     """
 
     def __init__(self, start: int, parts: Sequence[SortedRun]) -> None:
@@ -76,6 +77,7 @@ class Section:
 
     def rows(self, start: int, stop: int) -> pa.Table:
         """The tuples at [start, stop) of the whole sequence, where they lie in this section."""
+        # A lock of the section, not the gate's: a merge holds up only readers that want it.
         with self._merging:
             if self._merged is None:
                 self._merged = merge_ready(self._parts)
@@ -87,8 +89,8 @@ class Section:
 def merge_ready(parts: Sequence[SortedRun]) -> pa.Table:
     """The tuples of all parts by (time, place of the part, place in it).
 
-    Parts come in the order of their sources and, of one source, of their sequence; a stable sort
-    by time alone is then the total order. Its merge sort takes the runs as they are.
+    Parts are in the order of their sources, and those of one source in their sequence. So a stable
+    sort by time alone gives the total order, and a merge sort is fast on ascending runs.
     """
     table = pa.concat_tables([p.table.slice(p.start, p.rows) for p in parts]).combine_chunks()
     times = np.concatenate([p.times_us[p.start : p.stop] for p in parts])

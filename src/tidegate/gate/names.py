@@ -1,8 +1,8 @@
-"""Keeps the names of a folder's files that are known, across restarts.
+"""Keeps the known names of a folder's files across restarts.
 
-A restart has to tell a file that was read from one that came since, also where its name sorts
-before others, and to give unread files the places they had. So every name is kept with its order:
-the newest few in the manifest, the others in files beside it, which are merged now and then.
+A restart must tell a file that was read from one that came since, wherever its name sorts, and must
+give unread files their old orders. So every name is kept with its order: the newest few in the
+manifest, the others in files beside it, which are merged now and then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.state.seal import REMEDY
 from tidegate.state.store import Store
 
 FEW_NAMES = 64
-"""How many names a manifest holds at most when it is written."""
+"""The most names in a manifest when it is written."""
 
 _SCHEMA = pa.schema(
     [
@@ -33,7 +33,7 @@ _SCHEMA = pa.schema(
 class ListedFile(NamedTuple):
     """A file that was listed: its order among the sources of its stream, its name, its extent.
 
-    The digest tells it from another of the same name and extent.
+    The digest tells it from another file of the same name and extent.
     """
 
     order: int
@@ -53,8 +53,8 @@ class Page(NamedTuple):
 class NameLog:
     """Every source of one folder that was listed, as long as its file is there.
 
-    In memory are the newest names and where the others are; on disk it grows with the files in the
-    folder. A name costs one line in a manifest and about log2(names) times a rewrite.
+    In memory it has the newest names and the places of the others; on disk it grows with the files
+    in the folder. A name is one line in a manifest, and is rewritten about log2(names) times.
     """
 
     def __init__(self, saved: Mapping[str, Any] | None = None) -> None:
@@ -68,27 +68,28 @@ class NameLog:
         return [page.file for page in self._pages]
 
     def note(self, known: ListedFile) -> None:
-        """Keep a source that is new, or that has another extent than it was kept with."""
+        """Keep a source that is new, or whose extent has changed."""
         self._recent.append(known)
 
     def write(self, store: Store, file: str, is_needed: Callable[[ListedFile], bool]) -> None:
-        """Move names into a file of this name where there are many; call before `saved`.
+        """Move names into a file if there are many; call it before `saved`.
 
-        Pages are merged like the digits of a binary counter, so that each has at least twice the
-        names of the next. Names that are not needed any more are left out then.
+        Pages are merged like the digits of a binary counter: there are at most log2(names) of them,
+        and a name moves as often at most. Names that are not needed any more are left out.
         """
         if len(self._recent) <= FEW_NAMES:
             return
         names, self._recent = self._recent, []
         while self._pages and self._pages[-1].names <= len(names):
             names = [*_read(store, self._pages.pop()), *names]
+        # A file that has grown was noted again: its last entry counts.
         newest = {known.order: known for known in names}
         kept = [known for known in newest.values() if is_needed(known)]
         if kept:
             self._pages.append(_write(store, file, kept))
 
     def read(self, store: Store | None) -> dict[str, ListedFile]:
-        """All that is known, by name; for starts only."""
+        """All known files by name; reads every page, so it is for starts only."""
         found: dict[str, ListedFile] = {}
         for page in self._pages:
             assert store is not None, "names in files need the store they are in"
@@ -96,7 +97,7 @@ class NameLog:
         return found | {known.name: known for known in self._recent}
 
     def saved(self) -> dict[str, Any]:
-        """What a manifest keeps."""
+        """The members of a manifest."""
         return {"recent": [list(k) for k in self._recent], "pages": [list(p) for p in self._pages]}
 
 

@@ -1,4 +1,4 @@
-"""Holds a set of whole numbers as ranges: the sources of a folder that are consumed."""
+"""Holds a set of integers as ranges: the orders of the consumed sources of a folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 
 class ConsumedOrders:
-    """Whole numbers from 0 on. Sources are consumed about in the order in which they came, so that
-    most of them are one range from 0 on: its end is the watermark. Grows with the gaps above it.
+    """A set of integers from 0 on, as ascending ranges.
+
+    Sources are consumed about in the order in which they came. So nearly all are in one range from
+    0 on, whose end is the watermark. Grows with the gaps above it.
     """
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
@@ -19,7 +21,7 @@ class ConsumedOrders:
             self._lasts.append(last)
 
     def add(self, first: int, last: int) -> None:
-        """Put in all numbers from `first` to `last`, none of which is in it yet."""
+        """Add all numbers from `first` to `last`, none of which may be in the set yet."""
         at = bisect_right(self._firsts, first)
         joins_before = at > 0 and self._lasts[at - 1] == first - 1
         joins_after = at < len(self._firsts) and self._firsts[at] == last + 1
@@ -40,7 +42,7 @@ class ConsumedOrders:
 
     @property
     def watermark(self) -> int:
-        """The least number that is not in it."""
+        """The least number that is not in the set."""
         return self._lasts[0] + 1 if self._firsts and self._firsts[0] == 0 else 0
 
     def ranges(self) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Holds the sequence of ready tuples, for readers that each go through it once."""
+"""Holds the sequence of ready tuples, which each reader goes through once."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tidegate.gate.merge import Section, SortedRun
 
 @dataclass(frozen=True)
 class Passage:
-    """What one reader takes: positions [start, stop), and the sections that hold them."""
+    """What one reader takes: positions [start, stop), and the sections that have them."""
 
     start: int
     stop: int
     sections: tuple[Section, ...]
 
     def table(self) -> pa.Table:
-        """The tuples; merges what nobody has merged yet, so call it without the gate's lock."""
+        """The tuples. It merges what is not merged yet, so call it without the gate's lock."""
         return pa.concat_tables([s.rows(self.start, self.stop) for s in self.sections])
 
 
 class ReadySequence:
-    """Ready tuples in the total order, from the oldest that some reader still needs.
+    """Ready tuples in the total order, from the oldest one that some reader still needs.
 
-    That is the one it was given last: readers may join there. Positions count from the first tuple
-    that was ever ready. Not safe under threads by itself: the gate calls it with its lock held.
-    Every call moves numbers and references, no tuples.
+    A reader still needs the tuple that it was given last, because others may join there. Positions
+    count from the first tuple that was ever ready. Not thread-safe: the gate calls it with its lock
+    held. No call copies tuples.
     """
 
     def __init__(self, readers: Sequence[str]) -> None:
@@ -45,11 +45,11 @@ class ReadySequence:
         self._oldest = 0
         self._positions: dict[str, int] = {}
         self._joined: dict[str, int] = {}
-        """Where each reader began."""
+        """The position at which each reader joined."""
         self.join(readers)
 
     def extend(self, parts: Sequence[SortedRun]) -> None:
-        """Add tuples that have become ready; all come after those that are here."""
+        """Add tuples that have become ready; they come after all that are here."""
         section = Section(self.stop, parts)
         self._sections.append(section)
         self._starts.append(section.start)
@@ -69,7 +69,7 @@ class ReadySequence:
         return passage
 
     def give_back(self, reader: str, passage: Passage) -> None:
-        """Undo a `take` whose merge broke off, unless the reader has left or gone on since."""
+        """Undo a `take` whose merge failed, unless the reader has left or gone on since."""
         if self._positions.get(reader) != passage.stop:
             return
         kept_from = self._starts[0] if self._starts else self.stop
@@ -84,9 +84,9 @@ class ReadySequence:
         return self._positions[reader]
 
     def join(self, readers: Sequence[str], at: str | None = None) -> None:
-        """Let readers start with the tuple that `at` was given last, or where it begins.
+        """Let readers start with the tuple that the reader `at` was given last, or where it began.
 
-        Without `at` it is the oldest tuple that a reader has not been given.
+        Without `at` they start with the oldest tuple that some reader has not been given.
         """
         start = self._oldest if at is None else self._last_of(at)
         for place, reader in enumerate(readers):
@@ -102,7 +102,7 @@ class ReadySequence:
         self._oldest = min(self._oldest, start)
 
     def leave(self, readers: Sequence[str]) -> None:
-        """Let readers go; what only they needed is freed, unless they were the last."""
+        """Let readers leave; what only they needed is freed, unless they were the last."""
         for reader in readers:
             self._check_known(reader)
         for reader in readers:
@@ -118,6 +118,7 @@ class ReadySequence:
         return self.stop - self._starts[0] if self._starts else 0
 
     def _free(self) -> None:
+        # Without any reader nothing is freed: the next one to join begins at the oldest tuple.
         self._oldest = min(self._positions.values(), default=self._oldest)
         needed = min(map(self._last_of, self._positions), default=self._oldest)
         passed = 0
@@ -127,7 +128,7 @@ class ReadySequence:
             del self._sections[:passed], self._starts[:passed]
 
     def _last_of(self, reader: str) -> int:
-        """The tuple that a reader was given last, or else its first one."""
+        """The position of the tuple that a reader was given last, or of its first one."""
         return max(self.position(reader) - 1, self._joined[reader])
 
     def _check_known(self, reader: str) -> None:
@@ -137,10 +138,11 @@ class ReadySequence:
 
 
 class WaitingSource:
-    """Changed under the gate's lock; who appends holds `append_lock` too: it is one sequence.
+    """A source of the gate, with its tuples that are not ready.
 
-    `position` is its place among all sources that ever joined the gate. `left` is set when it was
-    removed: what waits then still comes out in its place.
+    Change it under the gate's lock only. An append also holds `append_lock`, because a source is
+    one sequence. `position` is its place among all sources that ever joined the gate. `left` is set
+    when it is removed; what waits then still comes out in its place.
     """
 
     def __init__(self, name: str, position: int, promised_us: int) -> None:
@@ -157,7 +159,7 @@ class WaitingSource:
             self._runs.append(run)
 
     def add_row(self, time_us: int, values: Values, schema: pa.Schema, disorder_us: int) -> None:
-        """Add a single row, not before any other of the source, to those that came alone too."""
+        """Add a single row, which is not before any other of the source."""
         newest = self._runs[-1] if self._runs else None
         if not isinstance(newest, LooseRun):
             progress = self.progress
@@ -173,8 +175,8 @@ class WaitingSource:
     def take_ready(self, frontier_us: int) -> list[SortedRun]:
         """Remove and return what is below the frontier, in the order of its runs.
 
-        Looks at each run that comes out and at those that may overlap the frontier: with no
-        disorder that is one, so a run is looked at about twice in its life.
+        Touches the runs that come out and those that may overlap the frontier. Without disorder
+        only one run does, so a run is touched about twice in its life.
         """
         ready: list[SortedRun] = []
         waits: list[SortedRun | LooseRun] = []

@@ -1,4 +1,4 @@
-"""One source as the gate sees it: how far it has been read, what waits, what is coming next."""
+"""One source at the gate: how far it was read, which tuples wait, and what comes next."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tidegate.gate.lateness import Bools, Int64s, Times, late_mask, needed_disor
 _LOOK_ROWS = 8192
 
 Rank = tuple[int, int, int]
-"""Where a track stands among all: the inlet's kind and number, and the order of its source."""
+"""The rank of a track among all: the inlet's kind and number, and the order of its source."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """What one source gives to one batch: positions [start, stop), new from `new_from` on.
+    """The part of one source in one batch: positions [start, stop), new from `new_from` on.
 
-    `late` marks, over all of [start, stop), the tuples that are late; None where there are none.
-    The tuples in time lie in [low_us, high_us]; low exceeds high where there are none.
-    Positions before `new_from` were read by an earlier batch and waited in the gate.
+    Positions before `new_from` were read by an earlier batch and waited in the gate. `late` flags
+    the late tuples of all of [start, stop); None without any. Tuples that are in time lie in
+    [low_us, high_us]; low exceeds high without any.
     """
 
     start: int
@@ -39,16 +39,16 @@ class Slice:
     low_us: int
     high_us: int
     disorder_us: int = 0
-    """The disorder with which none of them would have been late."""
+    """The disorder with which none of the tuples would have been late."""
     absent_rows: int = 0
-    """How many positions of those that are new have no row."""
+    """How many new positions have no row."""
     outside_rows: int = 0
-    """How many of these have one that is left to another source."""
+    """How many of these have a row that is left to another source."""
 
 
 @dataclass(frozen=True)
 class TrackMark:
-    """Where a source was before a batch took of it; costs nothing but references."""
+    """The positions of a track before a batch took rows; holds references only."""
 
     position: int
     floor_us: int
@@ -59,12 +59,12 @@ class TrackMark:
 
 
 class Track:
-    """The reading position in one source, with the event times before and ahead of it.
+    """The reading position in one source, with the event times behind and ahead of it.
 
-    Owned by the driver and changed only between batches. `order` is the source's place among the
+    The driver owns it and changes it between batches only. `order` is the source's place among the
     sources of its stream, `rank` its place among all tracks. With `hold`, tuples that are not ready
-    wait: `waiting_from` is the oldest position not consumed yet, and its event times are kept (or
-    read again at a restart). Grows with what was looked at and with what waits.
+    wait: `waiting_from` is the oldest position that is not consumed, and event times from there on
+    are kept (a restart reads them again). Grows with what was looked at and with what waits.
     """
 
     def __init__(
@@ -90,24 +90,24 @@ class Track:
         self.spoke_at = -math.inf
         """When it last had something to read."""
         self.idle = False
-        """Whether it has been silent for longer than the IDLE of its stream."""
+        """Whether it has been silent for longer than IDLE of its stream allows."""
         self._ahead = Times.empty()
         self._held = Times.empty()
         self._known = 0
         self._drained = False
         self._mark: Mapping[str, Any] | None = None
         self.arrivals = arrivals
-        """When its tuples arrived; None where they are all there from the first."""
+        """The arrival times of its tuples; None if all were there from the start."""
 
     @property
     def keys(self) -> Int64s:
-        """The merge keys of the positions that were looked at and not taken."""
+        """The merge keys of the positions that were looked at and are not taken yet."""
         return self._ahead.keys
 
     def look_ahead(self, rows: int) -> Int64s:
-        """The merge keys of the next positions, at least `rows` of them where they exist now.
+        """The merge keys of the next positions, at least `rows` of them if there are as many now.
 
-        All of a piece that is decoded for them, so that none is put together from parts.
+        A piece of the file is always decoded whole, and then all of its keys are kept.
         """
         have = len(self._ahead.keys)
         if have < rows and not self.removed:
@@ -124,7 +124,8 @@ class Track:
     def look_further(self, rows: int) -> Int64s:
         """The merge keys of up to `rows` more positions than before, within one piece.
 
-        At the end of a piece `next_low_us` may say that the next one need not be decoded.
+        It stops at the end of a piece: there `next_low_us` may show that the next piece need not be
+        decoded.
         """
         end = self.position + len(self._ahead.keys)
         if self.source.pieced and not self.complete():
@@ -132,15 +133,18 @@ class Track:
         return self.look_ahead(end - self.position + rows)
 
     def speak(self) -> None:
-        """Look ahead to the first event time, where nothing with a time has been seen yet."""
+        """Look ahead to the first event time, if none was seen yet.
+
+        A source that has not spoken holds the frontier at -inf.
+        """
         while self._is_silent() and not self.complete():
             self.look_further(max(_LOOK_ROWS, len(self._ahead.keys)))
 
     def next_low_us(self) -> int:
-        """A key that nothing beyond what was looked at is below; costs no decoding.
+        """A lower bound for the keys of all positions that were not looked at; decodes nothing.
 
-        Keys never decrease, so it is at least the last one. Where statistics have a least time for
-        all of the piece that comes next, it is at least that: the first of its rows has a time.
+        Keys never decrease, so the last one is a bound. If statistics have a least time for the
+        whole next piece, that is one too, because then the first of its rows has a time.
         """
         keys, end = self._ahead.keys, self.position + len(self._ahead.keys)
         low = int(keys[-1]) if len(keys) else self.floor_us
@@ -149,18 +153,18 @@ class Track:
         return low
 
     def complete(self) -> bool:
-        """Whether nothing lies beyond what was looked at, now."""
+        """Whether there is nothing beyond what was looked at, at present."""
         end = self.position + len(self._ahead.keys)
         if not self.removed and end >= self._known:
             self._known = self.source.extend(end + 1)
         return self.removed or end >= self._known
 
     def drained(self) -> bool:
-        """Whether the newest look came to the end of what was there; more may have come since."""
+        """Whether the last look reached the end of what was there; more may have come since."""
         return self._drained
 
     def exhausted(self) -> bool:
-        """Whether every position has been taken and no other will come; costs no decoding."""
+        """Whether every position was taken and no other will come; decodes nothing."""
         return self.removed or (not self.has_rows() and self.source.ended())
 
     def has_rows(self) -> bool:
@@ -168,7 +172,7 @@ class Track:
         return len(self._ahead.keys) > 0 or not self.complete()
 
     def progress(self) -> Progress:
-        """The facts for the frontier; a source not yet read promises its first event time."""
+        """What counts for the frontier; a source not read yet promises its first event time."""
         promise = self.promised_us
         if self.floor_us == MIN_US and not self.removed:
             ahead = self.look_ahead(1)
@@ -178,8 +182,9 @@ class Track:
         return Progress(self.floor_us, promise, self.exhausted())
 
     def take(self, rows: int, consumed_us: int) -> Slice:
-        """Move the reading position past the next `rows` tuples and say what the batch gets."""
+        """Move the reading position past the next `rows` positions; returns the batch's part."""
         taken, self._ahead = self._ahead.split(rows)
+        # Readers have passed the frontier, and a source may bring nothing below its promise.
         barrier = max(consumed_us, self.promised_us)
         late = late_mask(taken.times, taken.valid, self.floor_us, self.disorder_us, barrier)
         new_from, self.position = self.position, self.position + rows
@@ -189,6 +194,7 @@ class Track:
             self.floor_us = int(taken.keys[-1])
         batch = taken
         if self.hold:
+            # Decided again from the same facts: a restart has only the times of waiting tuples.
             held_late = late_mask(
                 self._held.times,
                 self._held.valid,
@@ -226,10 +232,11 @@ class Track:
         return needed_disorder_us(taken.times, late, before, self.disorder_us, consumed_us)
 
     def completed(self, taken: Slice, previous_us: int, frontier_us: int) -> AnsweredTuples | None:
-        """The tuples that the batch which got `taken` is the first to answer; before `release`.
+        """The tuples that the batch with `taken` is the first to answer; call before `release`.
 
-        With `hold` those that have become ready, else all that it reads; late ones and those
-        without a time when they are read. None where nobody knows when they arrived.
+        With `hold` these are the tuples that have become ready, otherwise all that it reads. Late
+        tuples, and those without a time, are answered when they are read. None if arrival times are
+        not known.
         """
         if self.arrivals is None:
             return None
@@ -245,10 +252,12 @@ class Track:
         return AnsweredTuples.of(self.arrivals, taken.start + np.flatnonzero(done))
 
     def release(self, taken: Slice, frontier_us: int) -> None:
-        """Forget what the batch that got `taken` has consumed: all tuples below the frontier."""
+        """Forget what the batch with `taken` has consumed: all tuples below the frontier."""
         if not self.hold:
             self.waiting_from, self.waiting_floor_us = self.position, self.floor_us
             return
+        # With disorder, tuples that wait may stand before consumed ones: all from the first that
+        # waits on are kept, and those consumed are left out by their times.
         waits = self._held.valid & (self._held.times >= frontier_us)
         if taken.late is not None:
             waits &= ~taken.late
@@ -260,7 +269,7 @@ class Track:
             _, self._held = self._held.split(consumed)
 
     def mark(self) -> TrackMark:
-        """Where it is, to `go_back` to."""
+        """The present positions, for `go_back`."""
         return TrackMark(
             position=self.position,
             floor_us=self.floor_us,
@@ -271,7 +280,7 @@ class Track:
         )
 
     def go_back(self, mark: TrackMark) -> None:
-        """Undo what a batch took that is not to be committed."""
+        """Undo what a batch took that will not be committed."""
         self.position, self.floor_us = mark.position, mark.floor_us
         self.waiting_from, self.waiting_floor_us = mark.waiting_from, mark.waiting_floor_us
         self._ahead, self._held = mark.ahead, mark.held
@@ -281,16 +290,16 @@ class Track:
         return self.exhausted() and self.waiting_from == self.position
 
     def confirm(self) -> None:
-        """Refuse a source that was read to its end and has not ended there; before a commit."""
+        """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
         if not self.removed and self.exhausted():
             self.source.confirm()
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
-        """Whether what an entry of a manifest says was read of this source is in it."""
+        """Whether the source has the rows that an entry of a manifest says were read."""
         return "mark" not in saved or self.source.holds(saved["mark"])
 
     def saved(self) -> dict[str, Any]:
-        """What the manifest keeps of this source."""
+        """The source's entry in a manifest."""
         if self.position and not self.removed:
             self._mark = self.source.mark(self.position)
         return {
@@ -309,7 +318,7 @@ class Track:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue where a manifest says; times of waiting tuples are read again."""
+        """Continue where an entry says; the times of waiting tuples are read again."""
         self.order = saved["order"]
         self.position = saved["position"]
         self.floor_us = saved["floor_us"]
@@ -326,7 +335,7 @@ class Track:
             )
 
     def resume(self, position: int) -> None:
-        """Continue after tuples that were all consumed; their times are read for the newest."""
+        """Continue after tuples that were all consumed; reads their times to find the newest."""
         self.source.extend(position)
         before = Times.read(self.source, 0, position, MIN_US)
         self.position = self.waiting_from = position

@@ -1,6 +1,6 @@
 """Takes `kafka://host:port[,host:port]/topic?name=value` apart.
 
-Who opens sources and sinks has refused those with keys before: `remote.scheme.refuse_keys`.
+The caller has already refused URIs with keys (`remote.scheme.refuse_keys`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EXAMPLE = "kafka://localhost:9092/rides"
 
 @dataclass(frozen=True)
 class KafkaAddress:
-    """A topic: `servers` as clients want them, the topic's name, and the parameters as given.
+    """A topic: `servers` in the form that clients take, its name, and the parameters as given.
 
     `where` names the stream or the sink in messages.
     """
@@ -37,9 +37,9 @@ class KafkaAddress:
 
     @staticmethod
     def parse(uri: str, where: str, error: type[UserError], known: Sequence[str]) -> KafkaAddress:
-        """Refuse, with the error given, what does not name a topic or has unknown parameters.
+        """Take a URI apart; raises `error` where it names no topic or has unknown parameters.
 
-        `known` are the parameters of the side that asks, besides `config`.
+        `known` are the parameters of the caller, source or sink, besides `config`.
         """
         scheme, slashes, rest = uri.partition("://")
         place, _, query = rest.partition("?")

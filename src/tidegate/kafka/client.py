@@ -1,4 +1,4 @@
-"""Makes clients of Kafka: the library is imported when the first one is needed."""
+"""Makes clients of Kafka; imports the library when the first one is needed."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 ANSWER_S = 15.0
-"""How long a question to the brokers may take before they count as not there."""
+"""How long brokers may take to answer a request before they count as unreachable."""
 
 SHOWN_S = 1.0
-"""How long a topic may be unknown to a broker that another client has just made."""
+"""How long a broker may not know a topic that another client has just created."""
 
 _COMPLAINT_S = 2.0
 
 LOG = logging.getLogger("tidegate.kafka")
-"""What librdkafka has to say: that brokers are gone, and are there again."""
+"""The log lines of librdkafka, for example that brokers are gone and are back."""
 LOG.addHandler(logging.NullHandler())
 
 _COMMON = {
     "log.connection.close": False,
     "reconnect.backoff.max.ms": 1000,
-    # The other strategy takes all brokers down and up again when the last connection is cut. In
-    # librdkafka 2.16 its main thread can wait for ever there, and then no call returns in time.
+    # The other strategy drops all brokers and connects anew when the last connection is cut. In
+    # librdkafka 2.16 its main thread can then wait for ever, so that no call returns in time.
     "metadata.recovery.strategy": "none",
 }
 
@@ -60,7 +60,7 @@ def make_producer(address: KafkaAddress, error: type[UserError], **own: Any) -> 
 
 
 def make_admin(address: KafkaAddress, error: type[UserError], **own: Any) -> AdminClient:
-    """A client for questions about topics, as `make_consumer` makes a consumer."""
+    """A client for requests about topics, as `make_consumer` makes a consumer."""
     library(address.where)
     from confluent_kafka.admin import AdminClient
 
@@ -69,11 +69,10 @@ def make_admin(address: KafkaAddress, error: type[UserError], **own: Any) -> Adm
 
 
 class Complaints:
-    """The newest error that a client told of by itself: no connection, a password or a certificate
-    refused.
+    """The newest error that a client reported on its own: no connection, a refused password.
 
-    `take` is its `error_cb`. Where brokers do not answer, this says why; that all of them are down
-    comes behind each reason, and does not replace it.
+    `take` is the client's `error_cb`. Where brokers do not answer, this says why. The client
+    reports "all brokers down" after each such reason; that does not replace the reason.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,7 @@ class Complaints:
 
 
 def complaint(address: KafkaAddress, error: type[UserError]) -> str | None:
-    """Why brokers do not answer, of a client that is made to be asked; None where it knows none."""
+    """Why brokers do not answer; None where no reason shows. Makes a client of its own to ask."""
     complaints = Complaints()
     admin = make_admin(address, error, error_cb=complaints.take)
     with suppress(library(address.where).KafkaException):
@@ -95,7 +94,7 @@ def complaint(address: KafkaAddress, error: type[UserError]) -> str | None:
 
 
 def reason(error: Exception) -> str:
-    """What the library says of a failure, as one line without its codes."""
+    """The library's words for a failure, in one line without its codes."""
     said = error.args[0] if error.args else error
     return str(said.str()) if hasattr(said, "str") else str(said)
 

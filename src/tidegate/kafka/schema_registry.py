@@ -1,8 +1,8 @@
 """Asks a schema registry, by Confluent's REST interface, for schemas, and registers new ones.
 
-Credentials come from the environment of the process that asks, or from a file that is named there;
-they are in no option, checkpoint or task. A schema never changes under its id, so each is asked for
-once, and what the driver knows goes with its tasks.
+Credentials come from the environment of the process that asks, or from a file that it names; they
+are in no option, checkpoint or task. The schema of an id never changes, so each is asked for once,
+and tasks get the schemas that the driver has.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tidegate.errors import OptionError, RunError, near
 from tidegate.remote.scheme import refuse_keys
 
 PREFIX = "TIDEGATE_REGISTRY_"
-"""How variables of the environment begin that are settings: TIDEGATE_REGISTRY_PASSWORD."""
+"""The prefix of variables of the environment that are settings: TIDEGATE_REGISTRY_PASSWORD."""
 
 SETTINGS = ("username", "password", "token", "ca", "config")
-"""User and password, or a bearer token; a file of certificates; a file that has the others."""
+"""User and password, or a bearer token; a file of certificates; a file with the other settings."""
 
 _KEPT_IN = f"{PREFIX}USERNAME and {PREFIX}PASSWORD, or in a file that {PREFIX}CONFIG names"
 
 ANSWER_S = 10.0
-"""How long one question may take."""
+"""How long one request may take."""
 
 _TRIES = 4
 _PAUSE_S = 0.25
@@ -45,7 +45,7 @@ _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 class RegisteredSchema:
     """A schema of a registry: its id, its language (AVRO, JSON, PROTOBUF) and its text.
 
-    `named` are the texts of the schemas that it refers to, those first that others need.
+    `named` are the texts of the schemas that it refers to, each after those it needs itself.
     """
 
     id: int
@@ -56,20 +56,19 @@ class RegisteredSchema:
 
 @dataclass(frozen=True)
 class SchemaRegistry:
-    """The registry at a URL; picklable with the schemas that it was asked for.
+    """The registry at a URL; picklable, together with the schemas that it has fetched.
 
-    Keeps every schema that it has met: grows with the versions that writers have used.
+    Keeps every schema it has fetched, so it grows with the versions that writers have used.
     """
 
     url: str
     form: str = ""
-    """How texts are asked for: `serialized` gives descriptors of Protobuf, where it is known."""
+    """The format to ask for: `serialized` gives Protobuf descriptors where a registry knows it."""
 
     _known: dict[int, RegisteredSchema] = field(default_factory=dict, compare=False, repr=False)
 
     def by_id(self, schema_id: int) -> RegisteredSchema | None:
-        """The schema of an id, None where there is none; asked for once. RunError where the
-        registry does not answer."""
+        """The schema of an id, None where there is none; RunError where the registry is silent."""
         if schema_id not in self._known:
             found = self._ask(f"/schemas/ids/{schema_id}")
             if found is None:
@@ -87,12 +86,12 @@ class SchemaRegistry:
         return made
 
     def subjects(self) -> list[str]:
-        """All names under which there are schemas."""
+        """The names of all subjects, sorted."""
         found: Any = self._ask("/subjects")
         return sorted(found or [])
 
     def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
-        """The id of a schema under a subject; it is added where it is not there."""
+        """Add a schema to a subject, unless it is there; its id."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         body = {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind})
         found = self._ask(path, body)
@@ -120,7 +119,7 @@ class SchemaRegistry:
         return found
 
     def _ask(self, path: str, body: object = None) -> dict[str, Any] | None:
-        """The answer to a question, None for what is not there; asks again while it is busy."""
+        """The answer to a request, None for "not found"; tries again while the registry is busy."""
         settings = read_settings(self.url)
         clock = schedule.current().clock
         for attempt in range(_TRIES):
@@ -166,7 +165,7 @@ class SchemaRegistry:
 
 
 def _said(error: HTTPError) -> str:
-    """What the registry itself says; a proxy before it may answer with a page."""
+    """The registry's own message; "" where the answer is something else, as a proxy's page."""
     try:
         return f": {json.loads(error.read(10_000))['message']}"
     except (OSError, ValueError, KeyError, TypeError):
@@ -174,7 +173,7 @@ def _said(error: HTTPError) -> str:
 
 
 def check_url(url: str, where: str) -> str:
-    """A registry's address as it may be stored; refuses one with credentials in it."""
+    """The address of a registry, checked; refuses one with credentials in it."""
     refuse_keys(url, where, OptionError, _KEPT_IN)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -187,7 +186,7 @@ def check_url(url: str, where: str) -> str:
 
 
 def read_settings(where: str, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The settings of this process: those of the file, and those of the environment before it."""
+    """The settings of this process: those of the environment win over those of the file."""
     environment = os.environ if environment is None else environment
     variables = {PREFIX + name.upper(): name for name in SETTINGS}
     own = {}

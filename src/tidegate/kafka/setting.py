@@ -1,7 +1,7 @@
-"""Reads settings of Kafka's clients, credentials among them, from the environment or a file.
+"""Reads settings of Kafka's clients, with credentials, from the environment or a file.
 
-A stored URI names at most the file. Tasks read them again on their hosts, so that a secret is in no
-checkpoint, plan or task.
+A stored URI names at most the file. Tasks read the settings again on their own hosts, so no
+checkpoint, plan or task holds a secret.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONFIG = "config"
 """The parameter of a URI that names a file with settings."""
 
 PREFIX = "TIDEGATE_KAFKA_"
-"""How variables of the environment begin that are settings: TIDEGATE_KAFKA_SASL_PASSWORD."""
+"""The prefix of variables of the environment that are settings: TIDEGATE_KAFKA_SASL_PASSWORD."""
 
 SETTINGS = (
     "security.protocol sasl.mechanism sasl.username sasl.password "
@@ -27,17 +27,17 @@ SETTINGS = (
     "ssl.endpoint.identification.algorithm enable.ssl.certificate.verification "
     "client.id client.rack socket.timeout.ms broker.address.family"
 ).split()
-"""What may be set, in the words of librdkafka. What decides which records are read or written, as
-group.id, is not here: Tidegate sets it."""
+"""What users may set, in librdkafka's names. Settings that decide which records are read or
+written, such as group.id, are missing: Tidegate sets them."""
 
 
 def read_settings(config: str | None, where: str, error: type[UserError]) -> dict[str, str]:
-    """The settings of the file, or where there is none those of the environment."""
+    """The settings of the file; without a file, those of the environment."""
     return from_environment(where, error) if config is None else _from_file(config, where, error)
 
 
 def from_environment(where: str, error: type[UserError]) -> dict[str, str]:
-    """By name what the variables say that begin with the prefix; unknown ones are refused."""
+    """The settings of all variables with the prefix, by name; refuses unknown ones."""
     variables = {variable_of(name): name for name in SETTINGS}
     found: dict[str, str] = {}
     for variable, value in sorted(os.environ.items()):
@@ -75,5 +75,5 @@ def _from_file(path: str, where: str, error: type[UserError]) -> dict[str, str]:
 
 
 def variable_of(name: str) -> str:
-    """The variable of the environment that has a setting."""
+    """The variable of the environment for a setting."""
     return PREFIX + name.upper().replace(".", "_")

@@ -10,7 +10,7 @@ HEADER_BYTES = 5
 
 
 def header(schema_id: int) -> bytes:
-    """What stands before a value of a registered schema."""
+    """The bytes before a value of a registered schema."""
     return bytes([MAGIC]) + schema_id.to_bytes(4, "big")
 
 
@@ -24,9 +24,10 @@ def schema_id(head: bytes) -> int | str:
 
 
 def message_place(value: bytes) -> tuple[tuple[int, ...], int] | str:
-    """Which message of its file a Protobuf value is, by the places of messages inside each other.
+    """Which message type of its file a Protobuf value has, and the offset of the message itself.
 
-    And where the message itself begins. One zero stands for the first message of the file.
+    The type is a path of indexes: of a message in the file, then of one nested in it, and so on. A
+    count of zero stands for the path (0,). A text says why the value has no such path.
     """
     count, at = _number(value, HEADER_BYTES)
     if at < 0 or count < 0 or count > len(value):
@@ -41,7 +42,7 @@ def message_place(value: bytes) -> tuple[tuple[int, ...], int] | str:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A whole number of variable length in zigzag, and where it ends, -1 where it does not."""
+    """A zigzag varint and the offset behind it; -1 where it does not end within 35 bits."""
     found = shift = 0
     while at < len(data) and shift < 35:
         found |= (data[at] & 127) << shift

@@ -1,7 +1,7 @@
 """Measures how the work of an instance was divided among its buckets.
 
-An operator counts what its cost follows: rows, values, pairs, or the time of user code. Only the
-proportions matter: the driver divides the CPU time of the instance by them.
+An operator counts what its cost is proportional to: rows, values, pairs, or the time of user code.
+Only the proportions matter: the driver divides the CPU time of the instance by them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tidegate.clock import Clock
 from tidegate.route.mapping import Mapping
 
 BucketWork = npt.NDArray[np.float64]
-"""By bucket, of all buckets of the query."""
+"""One number for each bucket of the query."""
 
 _TRAVELS = "<f4"
 
 
 def rows_by_bucket(tables: Iterable[pa.Table], buckets: int) -> BucketWork:
-    """How many rows of tables with a column `bucket` are of each; costs O(rows)."""
+    """Count the rows of each bucket in tables with a column `bucket`; costs O(rows)."""
     work = np.zeros(buckets)
     for table in tables:
         if table.num_rows:
@@ -32,7 +32,7 @@ def rows_by_bucket(tables: Iterable[pa.Table], buckets: int) -> BucketWork:
 
 
 def values_by_bucket(tables: Iterable[pa.Table], name: str, buckets: int) -> BucketWork:
-    """How many values the lists of a column have in each bucket."""
+    """Count the values in the lists of a column, by bucket."""
     work = np.zeros(buckets)
     for table in tables:
         if table.num_rows:
@@ -43,10 +43,7 @@ def values_by_bucket(tables: Iterable[pa.Table], name: str, buckets: int) -> Buc
 
 
 class Laps:
-    """CPU time by bucket, of work that is done for one bucket after the other.
-
-    Reading the clock costs a third of a microsecond.
-    """
+    """Measures CPU time by bucket, of work that is done for one bucket after the other."""
 
     def __init__(self, clock: Clock, buckets: int) -> None:
         self._clock = clock
@@ -54,11 +51,11 @@ class Laps:
         self._last = 0.0
 
     def start(self) -> None:
-        """What was done up to now is of no bucket."""
+        """Start the clock; the time before belongs to no bucket."""
         self._last = self._clock.cpu()
 
     def lap(self, bucket: int) -> None:
-        """What was done since the last call was for this bucket."""
+        """Add the time since the last call to this bucket."""
         now = self._clock.cpu()
         self._seconds[bucket] += now - self._last
         self._last = now
@@ -68,7 +65,7 @@ class Laps:
 
 
 def packed(work: BucketWork | None, mapping: Mapping, instance: int) -> bytes:
-    """That of the instance's own buckets, ascending, four bytes each; nothing where it is None."""
+    """The work of the instance's own buckets, ascending, four bytes each; empty for None."""
     if work is None:
         return b""
     return bytes(work[mapping.owner_array == instance].astype(_TRAVELS).tobytes())
@@ -77,13 +74,15 @@ def packed(work: BucketWork | None, mapping: Mapping, instance: int) -> bytes:
 def divided(
     cpu_s: Sequence[float], even_s: float, data: Sequence[bytes], mapping: Mapping
 ) -> npt.NDArray[np.float64]:
-    """CPU seconds by bucket: those of each instance by what it packed, and `even_s` of each evenly.
+    """Divide the CPU seconds of each instance among its buckets.
 
-    Those of an instance that has packed nothing, or nothing but zeros, are divided evenly too.
+    `cpu_s` is divided in proportion to the work that the instance packed; evenly where it packed
+    nothing, or only zeros. `even_s` of each instance is always divided evenly.
     """
     owners, instances = mapping.owner_array, mapping.instances
     counts = np.bincount(owners, minlength=instances)
     work = np.empty(mapping.buckets)
+    # Each instance packed its buckets in ascending order, which is that of a stable sort by owner.
     work[np.argsort(owners, kind="stable")] = np.concatenate(
         [
             np.frombuffer(one, _TRAVELS) if one else np.zeros(count)

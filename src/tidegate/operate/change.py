@@ -1,4 +1,4 @@
-"""Changes that an operator made on its own, as of its partitioner, for status and summary."""
+"""Changes that an operator made on its own, such as of its partitioner, for status and summary."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MOST_CHANGES = 64
-"""Of how many an instance tells in a batch: the newest."""
+"""An instance reports at most so many changes in a batch, the newest ones."""
 
 
 @dataclass(frozen=True)
 class OperatorChange:
-    """One change: what it is in a line, and its figures by name, as plain values for JSON.
+    """One change: a line for people, and its figures by name as plain values for JSON.
 
-    They are for people: no row of a result depends on them.
+    No row of a result depends on them.
     """
 
     text: str

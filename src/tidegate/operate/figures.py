@@ -1,9 +1,9 @@
-"""Figures of windows for people and policies, as tasks tell them and the driver shows them.
+"""Figures of windows for people and policies, from the tasks to the driver.
 
-An instance tells of the windows that it closes (`WindowFigures`), a map task of what it has for an
-instance, pane by pane (`PaneFigures`); the driver adds up the panes until their windows are closed,
-and the operator makes of all that was told of a window what is shown (`Operator.window_figures`).
-No row of a result depends on them, and no checkpoint has them.
+An instance reports figures of the windows that it closes (`WindowFigures`). A map task reports what
+it sends to each instance, pane by pane (`PaneFigures`). The driver adds up the panes until their
+windows are closed. The operator then computes what is shown (`Operator.window_figures`). No row of
+a result depends on figures, and no checkpoint has them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy.typing as npt
 from tidegate.batch import MIN_US
 
 MOST_WINDOWS = 64
-"""Of how many windows an instance tells in a batch: the newest. They are the same ones everywhere,
-but for windows of which an instance has nothing."""
+"""An instance reports at most so many windows in a batch, the newest ones. All instances close the
+same windows, so they report the same ones, except for windows of which an instance has nothing."""
 
 MOST_PANES = 1_024
-"""Of how many panes and instances a map task tells in a batch: the newest."""
+"""A map task reports at most so many pairs of pane and instance in a batch, the newest ones."""
 
 Values = Mapping[str, float]
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -30,10 +30,10 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ShownFigure:
-    """A figure as people see it: behind its label, in a unit: `share`, `ms`, `bytes`, or none.
+    """A figure as people see it: a label, and a unit that is `share`, `ms`, `bytes` or none.
 
-    Those that are `brief` are also in the live view, which has one line for all. With a `weight`,
-    its mean over windows counts each by that figure: the share of all rows, not the mean of shares.
+    The live view has one line, and shows those that are `brief`. With a `weight`, the mean over
+    windows is weighted by that other figure: a share of all rows, not the mean of shares.
     """
 
     name: str
@@ -45,9 +45,9 @@ class ShownFigure:
 
 @dataclass(frozen=True)
 class WindowFigures:
-    """What an instance tells of its part of a window [start_us, end_us) that it has closed.
+    """The figures of an instance's part of a window [start_us, end_us) that it has closed.
 
-    It may tell several times of one, under different names.
+    An instance may report a window several times, with different names of values.
     """
 
     start_us: int
@@ -56,7 +56,7 @@ class WindowFigures:
 
 
 def newest_windows(windows: Iterable[WindowFigures]) -> tuple[WindowFigures, ...]:
-    """As many as are told in a batch, in the order of their ends, each once with all its values."""
+    """The newest MOST_WINDOWS in the order of their ends, each once with all its values."""
     found: dict[int, WindowFigures] = {}
     for one in windows:
         before = found.get(one.end_us)
@@ -67,9 +67,9 @@ def newest_windows(windows: Iterable[WindowFigures]) -> tuple[WindowFigures, ...
 
 @dataclass(frozen=True)
 class PaneFigures:
-    """What a map task tells, in columns: when a pane starts, an instance, and values by name.
+    """Figures of a map task in columns: when a pane starts, an instance, and values by name.
 
-    All is told from `since_us` on; a pane before it may be missing.
+    The figures are complete for panes from `since_us` on; earlier panes may be missing.
     """
 
     since_us: int
@@ -83,7 +83,7 @@ class PaneFigures:
         instances: npt.NDArray[np.int64],
         values: Mapping[str, Numbers],
     ) -> PaneFigures:
-        """Columns of one length; of too many rows the newest panes, as a whole."""
+        """Make it of columns of one length; of too many rows only the newest whole panes."""
         since_us, kept = MIN_US, np.ones(len(starts_us), np.bool_)
         if len(starts_us) > MOST_PANES:
             since_us = int(np.sort(starts_us)[-MOST_PANES - 1]) + 1
@@ -92,7 +92,7 @@ class PaneFigures:
         return PaneFigures(since_us, starts_us[kept], instances[kept].astype(np.int64), columns)
 
     def packed(self) -> bytes:
-        """It as it travels."""
+        """The bytes that travel to the driver: a line of JSON, then the columns."""
         told = json.dumps([self.since_us, len(self.starts_us), *self.values]).encode()
         columns = (self.starts_us, self.instances, *self.values.values())
         return b"".join([told, b"\n", *(column.tobytes() for column in columns)])
@@ -108,11 +108,11 @@ class PaneFigures:
 
 @dataclass(frozen=True)
 class ToldWindow:
-    """All that was told of a window that ends at `end_us`.
+    """All figures that were reported of the window that ends at `end_us`.
 
-    `closed` is what its instances told, by instance; `dealt` what map tasks told of its panes, by
-    name a value for each instance. None where some of that is missing, as for a window that began
-    before the run.
+    `closed` has the figures of the instances, by instance. `dealt` has those of the map tasks over
+    its panes: by name one value for each instance. It is None where some are missing, as for a
+    window that began before the run.
     """
 
     end_us: int
@@ -121,7 +121,7 @@ class ToldWindow:
     dealt: Mapping[str, npt.NDArray[np.float64]] | None
 
     def each(self, name: str) -> list[float]:
-        """The values of a name by instance; 0 where one has told none."""
+        """The values of a name by instance; 0 where an instance reported none."""
         dealt = self.dealt or {}
         told_of = [self.instances, 1, *(i + 1 for i in self.closed), *map(len, dealt.values())]
         values = [0.0] * max(told_of)

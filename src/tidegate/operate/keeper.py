@@ -1,7 +1,7 @@
 """The interface of keepers: which rows of a state are still needed, and how they are arranged.
 
-A **keeper** is what an operator says of one part of its state; a **horizon** is what it needs of it
-at one moment.
+An operator has a **keeper** for each part of its state. A **horizon** says which rows of that part
+are needed at one frontier. The driver asks both when it compacts segments and deletes dead ones.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Absent, Segment
 
 CELLS = 8
-"""Into how many parts a window is divided whose rows may be merged: what dies together stays
-together, so that compaction has little to copy."""
+"""Compaction merges rows only within one of so many parts of a window. So rows that die at about
+the same time share a segment, and compaction has little to copy."""
 
 
 class Horizon(Protocol):
-    """What is needed at one moment of a query."""
+    """Which rows of a part of the state are needed at one frontier."""
 
     @property
     def tag(self) -> int:
-        """The number a rewritten segment is given, where the keeper gives no other."""
+        """The tag of a rewritten segment, where `Keeper.tag_of` gives no other."""
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        """Which rows of a segment are still needed; `rows` has at least the order column."""
+        """Marks the rows of a segment that are needed; `rows` has `order` and `dies_by`."""
 
     def passed(self, segment: Segment) -> bool:
-        """Whether no row of a segment can be needed any more, told from its bounds alone."""
+        """Whether no row of the segment is needed; decided from its bounds, without reading it."""
 
     def whole(self, segment: Segment) -> bool:
-        """Whether all rows of a segment are needed, where its bounds alone tell."""
+        """Whether all rows are needed, as far as the bounds of the segment say; False is safe."""
 
 
 @dataclass(frozen=True)
 class OrderHorizon:
-    """What is needed of state that dies in its order: the rows from a time, or a number, on."""
+    """Needs the rows whose order column is at least `needed`, a time or a number."""
 
     column: str
     needed: int
@@ -62,7 +62,7 @@ class OrderHorizon:
 class Keeper(Protocol):
     """How one part of the state of an operator is kept; picklable.
 
-    Derive from it: most parts are sorted by bucket, and all of their segments may be merged.
+    Derive from it. By default segments are sorted by bucket, and all of them may be merged.
     """
 
     @property
@@ -73,7 +73,7 @@ class Keeper(Protocol):
     def columns(self) -> Sequence[str] | None:
         """The columns that are kept; None for all there are.
 
-        Segments may have others that an earlier query had use for, in another order.
+        Segments of an earlier query may have other columns, in another order.
         """
 
     @property
@@ -83,17 +83,17 @@ class Keeper(Protocol):
 
     @property
     def absent(self) -> Absent | None:
-        """What columns are in segments that were written before a query had use for them."""
+        """Gives a column that segments of an earlier query lack; None where none can be lacking."""
         return None
 
     @property
     def cell(self) -> int:
-        """How far apart, in that column, rows of one merged segment may be."""
+        """The largest span of the order column that compaction merges into one segment."""
         return 1
 
     @property
     def dead_share(self) -> float:
-        """From which share of dead rows on a segment is rewritten."""
+        """A segment is rewritten when more than this share of its rows is dead."""
         return DEAD_SHARE
 
     @property
@@ -102,25 +102,25 @@ class Keeper(Protocol):
         return True
 
     def horizon(self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()) -> Horizon:
-        """What is needed when the frontier is there and so many tuples have come.
+        """What is needed at a frontier, after so many tuples.
 
-        `segments` are all there are, oldest first.
+        `segments` are all segments of this part, oldest first.
         """
 
     def arrange(self, rows: pa.Table) -> pa.Table:
-        """Rows of several segments, oldest first, in the order of one."""
+        """Sort the rows of several segments, oldest first, as those of one segment."""
         return by_bucket(rows, self.order)
 
     def tag_of(self, rows: pa.Table, horizon: Horizon) -> int:
-        """The number that a rewritten segment of these rows is given."""
+        """The tag of a rewritten segment of these rows."""
         return horizon.tag
 
     def kin(
         self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
-        """Numbers that are equal for segments which may be merged; None for one left alone.
+        """One number for each segment: equal numbers may be merged, and None stays as it is.
 
-        What is stored below `since`, a time or a number of tuples, is for a while with other
-        owners than these.
+        `owners` has the owner of each bucket. What is stored below `since`, a time or a number of
+        tuples, belongs to former owners for a while.
         """
         return [0] * len(segments)

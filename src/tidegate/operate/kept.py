@@ -1,9 +1,9 @@
 """Keeps what an instance has in memory from one batch to the next.
 
-The checkpoint stays the truth: whatever is kept here was also written, and whoever does not find it
-reads it. A value is known by the batch that left it, and taken out by the one that follows: where a
-batch fails and runs again, here or elsewhere, nothing of the first try is found. How much is kept
-is bounded by the memory of the process.
+It is a cache: whatever is kept here was also written to the checkpoint, and an instance that does
+not find it reads it there. Each value is marked with the batch that left it, and only the next
+batch may take it. So a batch that fails and runs again, here or on another host, finds nothing of
+the first attempt. The size is bounded by the memory of the process.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _VALUES = MEMORY.cache(_SHARE, _nbytes)
 class Kept:
     """What one instance leaves for its next batch.
 
-    `owner` names the instance, of one run of one query. `before` names the batch whose state this
-    one goes on with, None where that is not known or was divided otherwise; `now` names this one.
-    `last` names the batch before also where buckets have come to the instance or gone from it.
+    `owner` names the instance, of one run of one query. `now` names this batch. `before` names the
+    batch before; it is None where that is not known, or where the instance had other buckets then.
+    `last` names the batch before even if the buckets have changed.
     """
 
     owner: str
@@ -44,31 +44,31 @@ class Kept:
     last: str | None = None
 
     def take(self, what: str, moved: bool = False) -> Any | None:
-        """What the batch before has left under a name; it is the caller's to change.
+        """Take out what the batch before left under a name; the caller owns it and may change it.
 
-        With `moved` also where the instance has other buckets now, if `before` is None: then it is
-        for the caller to see to what has come and gone.
+        With `moved` a value is given even if the instance has other buckets now. The caller must
+        then add the state of buckets that have come, and remove that of buckets that have gone.
         """
         held: _Value | None = _VALUES.take((self.owner, what))
         left_by = self.last if moved and self.before is None else self.before
         return held.value if held is not None and held.left_by == left_by else None
 
     def fits(self, nbytes: int) -> bool:
-        """Whether a value of so many bytes can be left; one that cannot need not be made."""
+        """Whether a value of so many bytes can be left; ask before making a large one."""
         return nbytes <= _SHARE * MEMORY.limit_bytes
 
     def leave(self, what: str, value: object, nbytes: int) -> None:
-        """Leave something for the next batch, which takes up so many bytes; at its end only.
+        """Leave a value of so many bytes for the next batch; call it at the end of a batch only.
 
-        What takes up more than all that is kept may is not kept: it would drive out the rest.
+        A value that is larger than the whole cache may be is not kept: it would drive out the rest.
         """
         key = self.owner, what
         if self.fits(nbytes):
             _VALUES.put(key, _Value(self.now, value, nbytes))
-        else:
+        else:  # the older value would only take up room
             _VALUES.take(key)
 
 
 def forget() -> None:
-    """Let go of all that is kept in this process, as if its instances ran elsewhere now."""
+    """Drop all that is kept in this process, as if its instances ran elsewhere now."""
     _VALUES.clear()

@@ -1,9 +1,9 @@
 """Reads a state of which every batch writes only what it changed.
 
-The segments of such a state are layers, oldest first, as in a log-structured merge tree: a row
-counts until a newer one replaces it, and rows that only say that older ones do not count any more
-**hide** them. Compaction merges neighbours of similar size. So with n rows that count and batches
-that write b, there are O(log(n / b)) layers with O(n) rows in all, and each row is rewritten
+The segments of such a state are layers, oldest first, as in a log-structured merge tree. A row
+counts until a newer layer replaces it. A row that removes older rows **hides** them: it is a
+tombstone. Compaction merges neighbours of similar size. With n rows that count and b rows written
+by each batch, there are O(log(n / b)) layers with O(n) rows in all. Each row is rewritten
 O(log(n / b)) times, off the critical path of a batch.
 """
 
@@ -14,34 +14,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints, Mask
+from tidegate.operate.kernels.window import expand
 from tidegate.state.compaction import FOREVER
 from tidegate.state.segment import Segment
 
-Ints = npt.NDArray[np.int64]
-
 HIDES = 1 << 62
-"""Added to the order of a row that hides older ones: beneath the oldest layer there are none, so
-there it is not needed. The order of all other rows is less than this."""
+"""Added to the order of a row that hides older ones. The order of all other rows is less than this.
+The oldest layer needs no such rows, because there is nothing beneath it."""
 
 
 @dataclass(frozen=True)
 class LayerHorizon:
-    """All rows count, as far as one segment can tell, but for those in the oldest that hide."""
+    """Needs all rows, except those in the oldest layer that hide others.
+
+    One segment cannot tell whether a newer layer has replaced its rows; only a merge can.
+    """
 
     order: str
     oldest: str | None
     tag: int = 0
 
-    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+    def live(self, rows: pa.Table, segment: Segment) -> Mask:
         if segment.name != self.oldest:
             return np.ones(rows.num_rows, np.bool_)
-        live: npt.NDArray[np.bool_] = ints(rows, self.order) < HIDES
+        live: Mask = ints(rows, self.order) < HIDES
         return live
 
     def passed(self, segment: Segment) -> bool:
@@ -52,11 +55,11 @@ class LayerHorizon:
 
 
 class LayeredKeeper(Keeper):
-    """Derive from it, and say how layers are merged, and their `order`: the column that rows are
-    sorted by within their bucket, and found by.
+    """Derive from it; define `arrange`, and `order`: the column by which rows are sorted and found
+    within their bucket.
 
-    A merge does not know whether it takes in the oldest layer, so it leaves the rows that hide; as
-    the share of dead rows is 0, the oldest layer is then written once more, without them.
+    A merge does not know whether the oldest layer is part of it, so it keeps the rows that hide.
+    `dead_share` is 0, so the oldest layer is written once more, without them.
     """
 
     dead_share: float = 0.0
@@ -65,9 +68,10 @@ class LayeredKeeper(Keeper):
 
     @abstractmethod
     def arrange(self, rows: pa.Table) -> pa.Table:
-        """The rows of neighbouring layers, oldest first, as one: without what newer ones replace.
+        """Merge the rows of neighbouring layers, oldest first; drop those that newer ones replace.
 
-        What hides older rows stays, also where those are among `rows`.
+        Rows that hide others must stay, even if the hidden ones are among `rows`: there may be
+        more of them in an older layer.
         """
 
     def horizon(
@@ -80,20 +84,19 @@ def distinct(buckets: Ints, orders: Ints) -> tuple[Ints, Ints]:
     """Every pair of bucket and order once, ascending."""
     sorting = np.lexsort([orders, buckets])
     buckets, orders = buckets[sorting], orders[sorting]
-    new = np.append(True, (np.diff(buckets) != 0) | (np.diff(orders) != 0))[: len(buckets)]
+    new = run_starts(buckets, orders)
     return buckets[new], orders[new]
 
 
 def found(rows: pa.Table, order: str, buckets: Ints, orders: Ints) -> pa.Table:
-    """The rows of a layer that have one of these pairs of bucket and order, which are distinct.
+    """The rows of a layer that have one of these distinct pairs of bucket and order.
 
-    `rows` are sorted by bucket and order. Costs O(pairs * log(rows)) and the rows found.
+    `rows` must be sorted by bucket and order. Costs O(pairs * log(rows)) and the rows found.
     """
     bucket, position = ints(rows, "bucket"), ints(rows, order)
     begins, ends = (np.searchsorted(bucket, buckets, side) for side in ("left", "right"))
+    # Each pair is searched in the rows of its bucket only: orders ascend within a bucket.
     first = bisect(position, orders, begins, ends)
     last = bisect(position, orders + 1, first, ends)
-    counts = last - first
-    starts = np.cumsum(counts) - counts
-    places = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+    _, places = expand(first, last - 1)
     return rows.take(pa.array(places))

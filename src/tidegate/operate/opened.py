@@ -1,6 +1,6 @@
 """Keeps segments mapped from one batch to the next.
 
-Opening a segment takes half a millisecond, whatever it holds, and some operators read all of their
+Opening a segment costs about the same whatever it holds, and some operators read all of their
 segments in every batch.
 """
 
@@ -19,14 +19,15 @@ from tidegate.state.store import Store
 
 
 class Opened:
-    """The tables that each owner had in its last batch; grows with owners, of which `most` count.
+    """The mapped tables of each owner's last batch; grows with the owners, up to `most`.
 
-    Owners share what they have: one that takes over from another opens nothing again.
+    Only for tables that take no memory of their own. Owners share tables: an instance that takes
+    over buckets from another opens nothing again.
 
-    What an owner no longer asks for is let go, so that a file that was deleted does not keep its
-    place on the disk. Of an owner that does not ask any more, as an instance that a switch has
-    ended, some are let go whenever others ask: all at once would take long when it is back. Only
-    for tables that take no memory of their own.
+    What an owner no longer asks for is dropped, because a mapped file that was deleted still takes
+    up its place on the disk. An owner may stop asking for good, such as an instance that a switch
+    has ended. A few of its tables are dropped each time another owner asks; if it comes back soon,
+    most are still there.
     """
 
     def __init__(self, most: int = 64) -> None:
@@ -37,13 +38,14 @@ class Opened:
     def tables(
         self, owner: Hashable, wanted: Mapping[Hashable, Callable[[], pa.Table]]
     ) -> dict[Hashable, pa.Table]:
-        """What is wanted by name; what the owner had in its last call is not loaded again."""
+        """The wanted tables by name; those that an owner had in its last call are not loaded."""
         with self._lock:
             self._let_go_before(owner)
             had = self._kept.pop(owner, {})
             missing = [name for name in wanted if name not in had]
             for others in self._kept.values() if missing else ():
                 had |= {name: others[name] for name in missing if name in others}
+        # Without the lock: opening files takes time, and other instances would wait for it.
         now = {name: had[name] if name in had else load() for name, load in wanted.items()}
         with self._lock:
             self._kept[owner] = dict(now)
@@ -52,7 +54,7 @@ class Opened:
         return now
 
     def _let_go_before(self, owner: Hashable) -> None:
-        """Let go of something that owners have who have not asked since this one did; locked."""
+        """Drop a few tables of the owner that has not asked for longest; the lock must be held."""
         idle = next(iter(self._kept), owner)
         if owner not in self._kept or idle == owner:
             return
@@ -64,7 +66,7 @@ class Opened:
 
 
 _AT_A_TIME = 4
-"""To unmap a large file takes a millisecond."""
+"""How many tables are dropped in one call: unmapping large files takes time."""
 
 _OPENED = Opened(most=256)
 
@@ -79,12 +81,10 @@ def mapped_segments(
 ) -> dict[str, pa.Table]:
     """Whole segments by name, mapped for an earlier batch of `owner` or now.
 
-    `columns` and `more` are as in `read_segment`.
-
-    An owner is an instance of a query and what it reads. None is given where the store is remote:
-    reading copies there. A file that was changed meanwhile is read, and so checked, again; one that
-    this `run` of the query wrote is not: a checksum is a pass over it, and tells what became of a
-    file over time and elsewhere.
+    `owner` is an instance of a query and what it reads. `columns` and `more` are as in
+    `read_segment`. Gives nothing where the store is remote, because reading copies there. A file
+    that has changed since is read and checked again. The checksum of a file that this `run` wrote
+    is not checked: that costs a pass over the file, and finds the damage of time and transfers.
     """
     if not store.files.local:
         return {}

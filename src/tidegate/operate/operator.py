@@ -1,9 +1,9 @@
 """The interface of operators: the one seam between plans and the tasks that run them.
 
-A plan holds an `Operator` for each subquery. The map side calls `deal` on the tuples of a split,
-the instance side calls `run` on what was dealt to it; the driver asks how its state is kept, how
-the rows of its instances become one sequence, and how to describe it. Nothing outside a folder of
-`operate/` asks which operator it has.
+A plan holds an `Operator` for each subquery. A map task calls `deal` on the tuples of its split. An
+instance calls `run` on what was dealt to it. The driver asks how the state is kept, how the rows of
+the instances become one sequence, and how to describe the operator. Only the folders of `operate/`
+know which operator they have.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
 OUT = "out_"
-"""How the names of a prefix's outputs begin beside ts, src and seq, which they might equal."""
+"""The outputs of a prefix have names that begin so, so that none of them is ts, src or seq."""
 
 
 @dataclass(frozen=True)
 class BatchFacts:
-    """What is known of a batch before its tuples are read.
+    """What the driver knows of a batch before its tuples are read.
 
-    All of them lie in [low_us, high_us], and those that count in [previous_us, frontier_us).
-    `counts` are the sums over earlier batches of what the operator counts (`Traits.counted`). No
-    tuple of any source up to this batch is after `newest_us`.
+    The times of its tuples lie in [low_us, high_us]; those that are ready lie in
+    [previous_us, frontier_us). `counts` are the operator's own counts (`Traits.counted`), summed
+    over earlier batches. No source has had a tuple after `newest_us`, this batch included.
     """
 
     previous_us: int
@@ -62,14 +62,14 @@ class BatchFacts:
 
 @dataclass(frozen=True)
 class MapWork:
-    """One split of one input, on the map side; `start` is the position of its first tuple.
+    """One split of one input, on the map side.
 
-    `filtered` says that tuples of it are missing, so that positions cannot be counted on. No tuple
-    has a time before `previous_us`. `state` has the segments of the operator by what they hold, in
-    the store that `opened` gives. `upstream` names what the tuples come from, the same in every
-    batch, and `kept` is what its map task of the batch before has left in memory; None where it has
-    several splits. What is added to `told` comes to the driver, and `shed` counts tuples that the
-    operator drops on purpose.
+    `start` is the position of its first tuple. Where `filtered` is true some tuples were left out,
+    so positions do not follow each other. No tuple has a time before `previous_us`. `state` has the
+    operator's segments by what they hold; `opened` opens their store. `upstream` names the source
+    of the tuples, the same in every batch. `kept` is what the map task of this source left in
+    memory in the batch before; it is None where the source has several splits. The operator adds
+    figures for the driver to `told`, and the number of tuples that it drops on purpose to `shed`.
     """
 
     batch: int
@@ -91,20 +91,20 @@ class MapWork:
         return Router(partitioner, self.mapping, self.source, self.start, self.filtered)
 
     def by_bucket(self, table: pa.Table) -> list[Share]:
-        """Rows with a column `bucket`, divided among the owners of their buckets."""
+        """Divide rows with a column `bucket` among the owners of the buckets."""
         bucket: npt.NDArray[np.int32] = table.column("bucket").to_numpy()
         return self.by_owner(table, self.mapping.owner_array[bucket])
 
     def by_hash(
         self, partitioner: Partitioner, table: pa.Table, names: Sequence[str]
     ) -> list[Share]:
-        """Rows divided by these columns, among the owners of the buckets that they are given."""
+        """Let a partitioner give rows their buckets by these columns, then divide the rows."""
         values = [table.column(name).combine_chunks() for name in names]
         bucket = self.router(partitioner).buckets(values, table.num_rows)
         return self.by_bucket(table.append_column("bucket", pa.array(bucket)))
 
     def by_owner(self, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]) -> list[Share]:
-        """Rows divided among the instances that these numbers name."""
+        """Divide rows among instances: `owners` has the number of one for each row."""
         if self.mapping.running == 1:
             return [Share(0, table)]
         parts = enumerate(divided(table, owners, self.mapping.running))
@@ -113,11 +113,11 @@ class MapWork:
 
 @dataclass(frozen=True)
 class Migration:
-    """Where an operator can be handed over with no state moved: UniMiCo's migration timestamp.
+    """The times of a switch that moves no state: UniMiCo's migration timestamp.
 
-    What is stored of times below `until_us` stays with who has it, and nothing is stored yet of
-    times from it on. When the frontier is at `over_us`, no window has any of it; where windows
-    count tuples, when the `positions` are reached too.
+    The former owner keeps what is stored of times below `until_us`; nothing is stored yet of later
+    times. When the frontier reaches `over_us`, no window needs that state any more. Where windows
+    count tuples, the `positions` must be reached too.
     """
 
     until_us: int
@@ -129,8 +129,8 @@ class Migration:
 class Share:
     """Rows of one split for one instance, or for EVERY_INSTANCE.
 
-    `channel` says what they are: "" for the tuples of the input, or what was made of them, and a
-    name of the operator's own for what goes beside them.
+    `channel` is "" for the tuples of the input, or what was made of them. What an operator sends
+    beside them goes on a channel with a name of its own.
     """
 
     instance: int
@@ -144,7 +144,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What one split of an input has for an instance, on the channel of its share."""
+    """A share of one split, as an instance receives it."""
 
     input: int
     rows: pa.Table
@@ -155,11 +155,11 @@ class Arrival:
 class InstanceWork:
     """One instance's part of a batch.
 
-    `state` has the segments of the operator by what they hold. Segments that it writes have names
-    that begin with `name`, which stands for all that makes their bytes. `query` tells the state of
-    one query from that of another that was at the same place before. `kept` is what it has in
-    memory of the batch before. `run` is the number of the run in the names of files. `tables` has
-    those that the operator looks into.
+    `state` has the operator's segments by what they hold. The segments that the instance writes
+    must have names that begin with `name`: it is made of all that decides their bytes. `query`
+    tells this query from another one that was at the same place before. `kept` is what the instance
+    left in memory in the batch before. `run` is the number of this run in the names of files.
+    `tables` has the tables that the operator looks into.
     """
 
     instance: int
@@ -180,12 +180,14 @@ class InstanceWork:
 
 @dataclass(frozen=True)
 class Result:
-    """What an instance made of a batch: rows by port, each in order, with what a merge needs.
+    """What an instance made of a batch.
 
-    `segments` are those it wrote, by what they hold; `tuples` is its load. `bucket_work` says how
-    its work was divided among the buckets, see there; None where it was not by bucket. `windows`
-    are figures of those that it closed, for `Operator.window_figures`; the newest few count.
-    `changes` are those that tasks have made by themselves, each told by one instance.
+    `rows` has one table for each port, in order, with the hidden columns that a merge needs.
+    `tuples` is how many tuples, or partials, the instance received. `segments` are those that it
+    wrote, by what they hold. `bucket_work` is its work by bucket (`bucket_work.py`); None where the
+    operator does not work bucket by bucket. `windows` has figures of the windows that it closed,
+    for `Operator.window_figures`; the driver uses the newest few. `changes` are decisions that
+    tasks made on their own; exactly one instance reports each.
     """
 
     rows: tuple[pa.Table, ...]
@@ -201,23 +203,23 @@ class Result:
 class Traits:
     """What the engine has to know of an operator before it runs; the defaults fit most.
 
-    `waits`: tuples wait in the gate until they are ready; else they are dealt as they arrive, and
-    the operator keeps them apart until the frontier has passed them.
-    `multiplies`: a tuple may give as many rows as there are others, nobody knows before it has.
-    `evaluates_ports`: instances evaluate what ports put out; else the prefixes have done it.
+    `waits`: the gate holds tuples until they are ready. Otherwise they are dealt as they arrive,
+    and the operator keeps them apart until the frontier has passed them.
+    `multiplies`: one tuple may give any number of rows, as a join does.
+    `evaluates_ports`: the instances evaluate the outputs of ports. Otherwise the prefixes did.
     `limit`: the most rows that it will ever put out; None where there is no such number.
     `map_steps`: what map tasks do after reading and filtering, in words.
-    `expressions`: what it evaluates itself, beside what its ports do.
+    `expressions`: what it evaluates itself, beside what its ports evaluate.
     `warnings`: what a user should know before it runs.
-    `counted`: counts of its instances that the manifest sums up for the operator, for `for_batch`
-    and, by the name of a part of the state, for its keeper.
-    `deals_ahead`: `deal` needs nothing that the batch before leaves: no `kept`, of `for_batch` no
-    counts, and of `state` the parts `dealt_by`, which may be as they were one batch earlier. So map
-    tasks may run before the batch before is done.
+    `counted`: names of counts that the manifest sums over all batches. The operator gets the sums
+    in `for_batch`; the keeper of the part of the state with that name gets them too.
+    `deals_ahead`: map tasks may run before the batch before is done. So `deal` must not use `kept`
+    nor the counts of `for_batch`, and of `state` only the parts `dealt_by`, as they may have been
+    one batch earlier.
     `tables`: names of the tables that its instances look into.
-    `levels`: figures of panes that say how much there is, not how much has come: of several
-    batches, and of the panes of a window, the largest counts. Others are added up.
-    `grouped`: columns that it does nothing with but group by; texts in them may be codes.
+    `levels`: figures of panes that say how much there is, not how much has come. Of several batches
+    or panes the largest counts; other figures are added up.
+    `grouped`: columns that it only groups by, so that texts in them may be replaced by codes.
     """
 
     waits: bool = True
@@ -238,9 +240,9 @@ class Traits:
 def divided(
     table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]], count: int
 ) -> list[pa.Table]:
-    """The rows of each owner, below `count`, in their given order; parts of one table.
+    """Give one table for each owner from 0 up to below `count`, its rows in their given order.
 
-    Rows are copied once, whatever the count, and not at all where owners ascend already.
+    Rows are copied once, whatever the count, and not at all where `owners` ascends.
     """
     if (owners[1:] < owners[:-1]).any():
         order = stable_order(owners.astype(np.int64), count)
@@ -265,14 +267,13 @@ class OperatorState:
     """How the state of an operator is kept, and how it comes to other instances.
 
     `keepers` has a keeper for each part of the state, by what segments hold.
-    `reach`: how far back its windows reach, so that former owners of buckets may finish what they
-    have begun: the operator then sees to the `formers` of a mapping. A text says why new owners
-    cannot begin without the state.
-    `migration`: where buckets may change hands now with no state moved, given the frontier, the
-    segments, and what the manifest has summed up of what the operator counts; None where nothing is
-    stored. Asked only where there is a reach.
-    `reads`: the buckets of a part of the state that an instance reads, most often those it owns.
-    Asked where no former owner has anything to finish.
+    `reach` is how far back windows reach. Then a switch may be by window recreation: the former
+    owners of buckets finish the windows that they began, and the operator handles the `formers` of
+    a mapping. A text instead says why new owners cannot begin without the state.
+    `migration` gives the times of such a switch, from the frontier, the segments and the summed
+    counts; None where nothing is stored. It is called only where there is a reach.
+    `reads` gives the buckets of a part of the state that an instance reads, most often those that
+    it owns. It is called where no former owner has windows to finish.
     """
 
     keepers: Mapping[str, Keeper] = field(default_factory=dict)
@@ -284,27 +285,27 @@ class OperatorState:
 
 
 class Operator(Protocol):
-    """A frozen, picklable dataclass; the same for every batch but for `for_batch`.
+    """A frozen, picklable dataclass, the same in every batch except for what `for_batch` fills in.
 
     Derive from it: what most operators do not need has a default.
     """
 
     kind: ClassVar[str]
-    """What subqueries with it are called."""
+    """The name of such subqueries in plans and figures."""
 
     @property
     def traits(self) -> Traits:
-        """What the engine has to know of it; asked a few times in each batch."""
+        """What the engine has to know of it; read a few times in each batch."""
         return _PLAIN
 
     @property
     def state(self) -> OperatorState:
-        """How its state is kept; without keepers it has none."""
+        """How its state is kept; an operator without keepers has no state."""
         return _STATELESS
 
     @property
     def partitioner(self) -> Partitioner:
-        """Who chooses the buckets of its tuples."""
+        """Chooses the buckets of its tuples."""
 
     @property
     def order(self) -> OutputOrder:
@@ -312,7 +313,7 @@ class Operator(Protocol):
 
     @property
     def operation(self) -> Operation:
-        """What a model of its work has to know."""
+        """What the model of a query's cost has to know of it."""
         return Operation(self.kind)
 
     def for_batch(self, facts: BatchFacts) -> Operator:
@@ -320,37 +321,37 @@ class Operator(Protocol):
         return self
 
     def across_hosts(self) -> Operator:
-        """The operator where instances do not share memory, and what is sent costs."""
+        """The operator to use where instances are on several hosts, so that sending rows costs."""
         return self
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        """Divide a split among the instances; never called without tuples.
+        """Divide a split among the instances; called only where the split has tuples.
 
         `tuples` has ts, src and seq, then the outputs of the prefix under names that begin with
         OUT. The shares of all splits of a batch reach `run` in the order of the splits.
         """
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        """Operate on what arrived and on the state; called also where nothing arrived."""
+        """Process what arrived, and the state; called also where nothing arrived."""
 
     def window_figures(self, told: ToldWindow) -> Values:
-        """The figures of a window, from what its instances and map tasks have told of it.
+        """The figures of a window, from what its instances and map tasks reported.
 
-        Called on the driver, once for each window that was told of, when it is committed. Where an
-        operator says nothing else, they are sums.
+        The driver calls it once for each window with figures, when the window is committed. By
+        default the figures are the sums over the instances.
         """
         return told.totals()
 
     @property
     def shown_figures(self) -> tuple[ShownFigure, ...]:
-        """Those that people are shown, in their order; summary and status as JSON have all."""
+        """The figures that people see, in this order; the JSON of summary and status has all."""
         return ()
 
     def title(self) -> str:
         """What it does, in one line."""
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
-        """How it does it, line by line; `texts` are the prefix's outputs as the query says them."""
+        """How it works, line by line; `texts` has the prefix's outputs as the query writes them."""
         return []
 
 
@@ -358,12 +359,12 @@ _PLAIN, _STATELESS = Traits(), OperatorState()
 
 
 def plain_names(tuples: pa.Table) -> pa.Table:
-    """Dealt tuples under the names that the operator gave its inputs, without OUT."""
+    """Remove OUT from the names of the columns that `deal` is given."""
     return tuples.rename_columns([n.removeprefix(OUT) for n in tuples.column_names])
 
 
 def by_channel(arrived: Sequence[Arrival]) -> dict[str, list[pa.Table]]:
-    """What arrived on each channel, in the order of the splits; "" is there in any case."""
+    """The tables of each channel, in the order of the splits; the channel "" is always there."""
     found: dict[str, list[pa.Table]] = {"": []}
     for arrival in arrived:
         found.setdefault(arrival.channel, []).append(arrival.rows)
@@ -371,5 +372,5 @@ def by_channel(arrived: Sequence[Arrival]) -> dict[str, list[pa.Table]]:
 
 
 def together(arrived: Sequence[Arrival]) -> pa.Table | None:
-    """All that arrived, in the order of the splits; None where there is nothing."""
+    """All that arrived as one table, in the order of the splits; None where nothing arrived."""
     return pa.concat_tables([a.rows for a in arrived]).combine_chunks() if arrived else None

@@ -1,4 +1,4 @@
-"""Says what follows an operator for one of those that take its rows: filter, columns, order."""
+"""The stateless work after an operator, for one reader of its rows: filter, columns, order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True)
 class OrderKey:
-    """One key of the order inside a window; `nulls_first` is always decided here."""
+    """One key of the order inside a window; defaults for NULL were filled in before."""
 
     expr: Expr
     descending: bool
@@ -32,7 +32,7 @@ class OrderKey:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """Of each window the rows of each partition with some numbers, in an order of its own."""
+    """Numbers the rows of each partition of a window in an order, and keeps some of the numbers."""
 
     per: tuple[Expr, ...]
     order: tuple[OrderKey, ...]
@@ -57,17 +57,16 @@ class RankedRows:
 
 @dataclass(frozen=True)
 class Port:
-    """The stateless work after an operator for one of those that take its rows, and their shape.
+    """The stateless work after an operator for one reader of its rows, and the shape of the rows.
 
-    `where` and `outputs` are over the operator's own columns: window_start, window_end, k*, a*
-    of an aggregate; ts, l*, r* of a join; ts and the output of a process. `outputs` are the columns
-    after the implicit ones, with which `schema` begins. Rows of a time window that are equal in
-    `order` are in the order of their group's key, NULL first; `ranked` leaves some of them out.
-    `time` and `offset_us` say when a row is, for those that take it: operators whose rows are
-    tuples put its event time into the column `time`. That is `ts`, or DECIDED where rows show a
-    time of their own; `ts` is then one of the `outputs`. `unnests` is a column of lists of rows,
-    which come in the place of the row that has them: the others are then over their columns, o0,
-    o1 and so on.
+    `where` and `outputs` are over the operator's own columns: window_start, window_end, k* and a*
+    of an aggregate; ts, l* and r* of a join; ts and the output of a process. `schema` begins with
+    the implicit columns (times), then come the `outputs`. Rows of a time window that are equal in
+    `order` are in the order of their group's key, NULL first. `ranked` leaves some rows out.
+    The event time of a row is the column `time` plus `offset_us`. That column is `ts`, or DECIDED
+    where rows show a time of their own; `ts` is then an output.
+    `unnests` is a column of lists of structs: each entry becomes a row in the place of the row with
+    the list, and the expressions are over its fields, o0, o1 and so on.
     """
 
     schema: pa.Schema
@@ -82,7 +81,7 @@ class Port:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether rows are left out that instances give."""
+        """Whether a merge leaves out rows that the instances give."""
         return self.limit is not None or self.ranked is not None
 
     @property
@@ -94,18 +93,18 @@ class Port:
 
     @property
     def carried(self) -> pa.Schema:
-        """What its rows have on their way to others: what is shown, and in any case the time."""
+        """The columns of its rows on an edge: those of `schema`, and always the event time."""
         if self.time in self.schema.names:
             return self.schema
         return self.schema.append(pa.field(self.time, TIME))
 
     @property
     def directions(self) -> list[Direction]:
-        """How the keys of its order count."""
+        """The direction of each key of `order`."""
         return [key.direction for key in self.order]
 
     def renamed(self, names: Mapping[str, str]) -> Port:
-        """The same over an operator that has other names for its columns."""
+        """The same port for an operator whose columns have other names."""
 
         def change(part: Expr) -> Expr:
             if not isinstance(part, Column):
@@ -129,7 +128,7 @@ class Port:
         return rows.select(self.schema.names).cast(self.schema)
 
     def filtered(self, rows: pa.Table) -> pa.Table:
-        """The rows that it lets pass."""
+        """The rows for which all of `where` holds; NULL does not hold."""
         for predicate in self.where:
             rows = rows.filter(pc.fill_null(evaluate(predicate, rows), False))
         return rows

@@ -1,18 +1,19 @@
 """Drops tuples in the map tasks of a query that sheds.
 
-Both ways decide by the priority of a tuple (`approx.priority`), so that what is kept does not
-depend on how the stream was cut, split or shared out:
+Both ways decide by the priority of a tuple (`approx.priority`). So what is kept does not depend on
+how the stream was cut, split or divided:
 
-- **uniform**: the tuples with a priority below the rate. That is known from where a tuple stands in
-  its source alone, so nothing else is done with the others.
-- **by concept**: these, and of each group the few tuples of lowest priority, so that every group
-  stays represented. What a split keeps is more than what is kept in the end: the few of a group are
-  those of the whole window, and the operator finds them among those of its splits. The concept of a
-  window is how many tuples each group has; it travels with the tuples that are kept.
+- **uniform** keeps the tuples with a priority below the rate. The priority depends only on the
+  tuple's place in its source, so the other tuples cost nothing more.
+- **by concept** also keeps, of each group, the few tuples of lowest priority, so that every group
+  stays represented. A split keeps its own few tuples of a group. The operator finds those of the
+  whole window among them. The concept of a window, the number of tuples of each group, travels with
+  the kept tuples.
 
-The rate may change at an event time (`approx.rate`). A tuple then stands for unit / rate tuples of
-the unit rate that the query was planned with. What is more or less than one of that is its
-**excess**: sums over the excess correct sums over tuples, and there is none where nothing changed.
+The rate may change at an event time (`approx.rate`). The query was planned with a unit rate. A
+tuple that was kept at another rate stands for unit / rate tuples. The difference from 1 is its
+**excess**. Sums over the excess correct sums over tuples; there is no excess where the rate is the
+unit rate.
 """
 
 from __future__ import annotations
@@ -37,27 +38,27 @@ from tidegate.operate.kernels.order import flat
 from tidegate.operate.operator import OUT
 
 PRIORITY = "priority"
-"""The column with the priorities of tuples that are kept by concept."""
+"""The column with the priority of a tuple that is kept by concept."""
 
 TUPLES = "tuples"
-"""The column that counts the tuples of a group, those kept and those shed: one tuple of each group
-and split has the number, the others of it have 0."""
+"""The column that counts the tuples of a group, kept or shed: one tuple of each group and split has
+the number, and the others have 0."""
 
 
 DUE = "due"
-"""The column that says, as TUPLES does, how many tuples of a group are to be kept, in parts of
-NANO."""
+"""The column with how many tuples of a group are due to be kept, times NANO. As with TUPLES, one
+tuple of each group and split has the number."""
 
 _FEW = 1_024
-"""Numbers of groups may have gaps as long as there are not more of them than tuples and these."""
+"""Group numbers may have gaps while they stay below the number of tuples plus this."""
 
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What a group is: the outputs of the prefix that are its key, the length of a pane, and when
-    one begins.
+    """Keeps tuples of each group and pane: at least `fewest`, and the share `slack` * rate.
 
-    At least the `fewest` tuples of each are kept, and of the others `slack` times the rate.
+    `keys` are the outputs of the prefix that are the key of a group. Panes are `pane_us` long and
+    begin at `offset_us`.
     """
 
     keys: tuple[str, ...]
@@ -68,22 +69,22 @@ class ByGroup:
 
     @property
     def text(self) -> str:
-        """What it sees to, for people."""
+        """What it guarantees, for people."""
         return f"keeping at least {self.fewest} of each group, before aggregates are evaluated"
 
     def limit(self, rate: float) -> int:
-        """The priority below which a tuple is kept, whatever its group has."""
+        """A tuple with a priority below this is kept, whatever its group is."""
         return min(self.slack * limit_of(rate), WHOLE - 1)
 
     def beside(self, due: Callable[[], Ints]) -> dict[str, Ints]:
-        """Columns beside TUPLES, of numbers that one tuple of each group and split has."""
+        """Columns beside TUPLES, with a number at one tuple of each group and split."""
         return {}
 
     def whole(self, count: int) -> dict[str, pa.Array] | None:
-        """PRIORITY and TUPLES of tuples that are all kept; None where their order is needed.
+        """PRIORITY and TUPLES where all tuples are kept; None where real priorities are needed.
 
-        What is below the rate is folded as it comes, so any priority below it will do. Groups need
-        not be numbered to count their tuples: each counts as one.
+        Tuples below the rate are folded as they come, so priority 0 will do for all of them. Each
+        tuple counts itself, so the groups need not be numbered.
         """
         return {
             PRIORITY: pa.array(np.zeros(count, np.uint64)),
@@ -93,9 +94,9 @@ class ByGroup:
 
 @dataclass(frozen=True)
 class InTotal(ByGroup):
-    """The same where a share of all tuples is kept, and groups are dropped for it.
+    """Keeps a share of all tuples in total, and may drop groups for it.
 
-    What a split keeps are candidates: which of them are kept is decided where all groups are.
+    A split keeps candidates. The instance that has all groups of a window chooses among them.
     """
 
     text = "as a total over all groups, before aggregates are evaluated"
@@ -111,9 +112,9 @@ class InTotal(ByGroup):
 class Sieve:
     """Keeps a share of the tuples; with `by`, every group stays represented.
 
-    `rate` is the one that priorities are levelled to, and `unit` what a tuple without excess was
-    kept with. `rates` says what is kept now; `excesses` are the columns that are made of the excess
-    and of outputs of the prefix.
+    `rates` has the rates by event time. Priorities are scaled so that the tuples to keep are always
+    those below the one limit of `rate`. `unit` is the rate of a tuple without excess. `excesses`
+    are the columns that are computed from the excess and from outputs of the prefix.
     """
 
     seed: int
@@ -125,7 +126,7 @@ class Sieve:
 
     @property
     def now(self) -> RateLog:
-        """What is kept, by event time."""
+        """The rates by event time."""
         return self.rates or RateLog.of(self.first)
 
     @property
@@ -143,10 +144,10 @@ class Sieve:
         return f"{share} of the tuples, {self.by.text}"
 
     def at_reading(self, tuples: pa.Table) -> pa.Table:
-        """What is left of tuples that were just read: by concept, all of them.
+        """The tuples that are left right after reading; all of them where shedding is by concept.
 
-        Its first tuples wait for the loops to be compiled, not the first that are shed: those come
-        in an overload.
+        It compiles the loops at the first tuples, not at the first that are shed: those come in an
+        overload, when there is no time for it.
         """
         prepare()
         if self.by is not None or not tuples.num_rows or self._rate_of_all(tuples) == 1.0:
@@ -155,10 +156,11 @@ class Sieve:
         return tuples if below.all() else tuples.take(pa.array(np.flatnonzero(below)))
 
     def marked(self, tuples: pa.Table) -> tuple[pa.Table, Ints | None]:
-        """By concept: the tuples that are kept, with PRIORITY and TUPLES, and where they were.
+        """By concept: the tuples that are kept, with PRIORITY and TUPLES, and their positions.
 
-        `tuples` has ts, src, seq and the keys. One pass over the keys to number the groups, and a
-        compiled one over these numbers. No pass while nothing is shed: the positions are then None.
+        `tuples` has ts, src, seq and the keys. Costs a pass over the keys to number the groups, and
+        a compiled pass over these numbers. While nothing is shed there is no pass, and the
+        positions are None.
         """
         assert self.by is not None
         whole = self.by.whole(tuples.num_rows) if self._rate_of_all(tuples) == 1.0 else None
@@ -167,6 +169,7 @@ class Sieve:
                 tuples = tuples.append_column(OUT + name, values)
             return tuples, None
         groups = pack([_numbered(flat(tuples.column(OUT + k))) for k in self.by.keys], len(tuples))
+        # The compiled pass has arrays by group number, which must not be mostly gaps.
         if groups.size > tuples.num_rows + _FEW:
             found = dense(groups)
             groups = Rank(found.codes, found.n)
@@ -182,7 +185,7 @@ class Sieve:
         return kept, chosen.rows
 
     def weighed(self, tuples: pa.Table) -> pa.Table:
-        """Tuples that are kept, with the columns of their excess over the outputs of the prefix."""
+        """Add the columns of `excesses` to tuples that are kept."""
         if not self.excesses:
             return tuples
         excess = self._excess(tuples)
@@ -195,7 +198,7 @@ class Sieve:
         return priorities(self.seed, ints(tuples, SRC), ints(tuples, SEQ))
 
     def _levelled(self, tuples: pa.Table) -> Words:
-        """Priorities of which those below the limit of `rate` are kept, whatever the rates are."""
+        """Scaled priorities: the tuples below the limit of `rate` are kept, at any of the rates."""
         words = self._priorities(tuples)
         spans = self.now.spans(ints(tuples, TS))
         if len(spans) == 1:
@@ -205,7 +208,7 @@ class Sieve:
         return words
 
     def _rate_of_all(self, tuples: pa.Table) -> float | None:
-        """The rate that counts for all of these tuples, None where they have several."""
+        """The rate of all of these tuples; None where they have several rates."""
         spans = self.now.spans(ints(tuples, TS))
         return spans[0][0] if len(spans) == 1 else None
 
@@ -216,7 +219,7 @@ class Sieve:
         return pa.array(self.first / rates - 1, mask=rates == self.first)
 
     def _due(self, tuples: pa.Table, codes: Ints, panes: Ints, chosen: Strata) -> Ints:
-        """What is due of the group and pane of each tuple that has the number of its tuples."""
+        """DUE for each kept tuple: the number of its group and pane where TUPLES has one, or 0."""
         times = ints(tuples, TS)
         spans = self.now.spans(times)
         if len(spans) == 1:
@@ -228,7 +231,7 @@ class Sieve:
 
 
 class Excess(Protocol):
-    """A column over the excess of tuples, and over some of their outputs."""
+    """A column computed from the excess of tuples and from some of their columns."""
 
     @property
     def arguments(self) -> tuple[str, ...]: ...
@@ -239,7 +242,7 @@ class Excess(Protocol):
 
 @dataclass(frozen=True)
 class ExcessOfTuples:
-    """The excess of the tuples that have all of these values; without any, of all tuples."""
+    """The excess of the tuples in which none of the arguments is NULL."""
 
     arguments: tuple[str, ...] = ()
 
@@ -256,7 +259,7 @@ class ExcessOfTuples:
 
 @dataclass(frozen=True)
 class ExcessTimesValue:
-    """The excess times a value; a condition counts as 1 where it is true."""
+    """The excess times a value; a true condition counts as 1."""
 
     arguments: tuple[str, ...]
 
@@ -270,12 +273,12 @@ class ExcessTimesValue:
 
 
 def nano(rate: float) -> int:
-    """A rate in parts of NANO."""
+    """A rate times NANO, rounded."""
     return round(rate * NANO)
 
 
 def _numbered(key: pa.Array) -> Rank:
-    """A number for each value of a key, in no order: that would take sorting its values."""
+    """Number the values of a key; of texts in no order, because an order would take a sort."""
     if not pa.types.is_string(key.type):
         return rank(key)
     encoded = key.dictionary_encode(null_encoding="encode")

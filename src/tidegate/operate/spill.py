@@ -1,6 +1,7 @@
 """Collects rows that an instance makes step by step, on disk where they are many.
 
-They are in memory while they are few, and in a file from then on, which is mapped in the end.
+The rows are in memory until they take up too much. From then on they go to a file, which is mapped
+at the end.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from tidegate.state.store import Store
 from tidegate.whole_file import temporary
 
 SPILL_BYTES = 256 * 2**20
-"""How much of the rows of one port is held in memory, at most."""
+"""At most so much of the rows of one port is in memory."""
 
 _SHARE = 8
-"""The ports of all instances hold one in so many bytes of the limit of the process."""
+"""All ports of all instances together may hold this fraction (1 / 8) of the process's limit."""
 
 
 class _Tally(threading.local):
@@ -40,7 +41,7 @@ _TALLY = _Tally()
 
 @contextmanager
 def spilling() -> Iterator[list[int]]:
-    """The bytes of each spill that this thread writes in the block; not one inside another."""
+    """Collect the size of each spill that this thread writes in the block; blocks do not nest."""
     found: list[int] = []
     _TALLY.sizes = found
     try:
@@ -50,10 +51,10 @@ def spilling() -> Iterator[list[int]]:
 
 
 class Spill:
-    """The rows of one port. `name` is that of the instance's files in this batch.
+    """The rows of one port. `name` is the prefix of the instance's files in this batch.
 
-    The file has no name any more when `table` gives its rows, so nothing is left of it when they
-    are let go. What a process leaves that dies before goes with the store's next `clean`.
+    `table` deletes the file after mapping it: the disk space is free again when the rows are
+    dropped. If the process dies before, the store's next `clean` removes the file.
     """
 
     def __init__(self, store: Store, name: str, most_bytes: int | None = None) -> None:
@@ -68,12 +69,12 @@ class Spill:
 
     @staticmethod
     def of(work: InstanceWork, port: int) -> Spill:
-        """For the rows of a port in an instance; several instances may be in one process."""
+        """A spill for a port of an instance; other instances may be in the same process."""
         share = LIMIT.bytes // _SHARE // (work.mapping.running * len(work.ports))
         return Spill(work.store, f"{work.name}-rows-{port}", min(SPILL_BYTES, share))
 
     def add(self, rows: pa.Table) -> None:
-        """Take more rows, which come after the earlier ones; at least one table must be given."""
+        """Append rows; must be called at least once, if only with an empty table."""
         self._held.append(rows)
         self._bytes += rows.nbytes
         if self._bytes > self._most_bytes:
@@ -122,6 +123,7 @@ class Spill:
         files = self._store.files
         if not files.local:
             return os.path.join(tempfile.gettempdir(), temporary(self._name))
+        # Beside the state, where the store's `clean` finds what a killed process has left.
         files.make("staged")
         return temporary(files.full(f"staged/{self._name}"))
 

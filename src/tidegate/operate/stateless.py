@@ -1,4 +1,4 @@
-"""Tuples that need no operator: filtered and projected on their way, put into the total order."""
+"""The operator of queries without state: it only puts filtered tuples into the total order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True)
 class Stateless(Operator):
-    """No state: instances have ranges of event times, which `cuts_us` divide."""
+    """Puts tuples into the total order; the prefixes have filtered and projected them already.
+
+    Each instance sorts a range of event times, which `cuts_us` separate. So the total work does not
+    grow with the instances.
+    """
 
     kind: ClassVar[str] = "stateless"
     cuts_us: tuple[int, ...] = ()
@@ -63,7 +67,7 @@ class Stateless(Operator):
 
 
 def _column(tuples: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column of the output; what the prefixes do not put out, or as NULL, is the event time."""
+    """A column of the output; a time that the prefixes do not put out is the event time."""
     if name not in (TS, DECIDED):
         return tuples.column(f"{OUT}{name}")
     event = tuples.column(TS).cast(TIME)
@@ -72,7 +76,7 @@ def _column(tuples: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def time_cuts(facts: BatchFacts) -> tuple[int, ...]:
-    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+    """Event times that cut a batch into one range for each instance, all of one length."""
     low, high = max(facts.low_us, facts.previous_us), min(facts.high_us, facts.frontier_us)
     if low >= high:
         return (low,) * (facts.instances - 1)

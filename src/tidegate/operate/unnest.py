@@ -29,16 +29,16 @@ from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 from tidegate.route.hash import BY_HASH
 
 VALUES, VALUE, PLACE = "values", "value", "place"
-"""The column of lists in the tuples, and what rows have in its place."""
+"""The column of lists in the tuples, and the columns of a value and its place in the rows."""
 
 
 @dataclass(frozen=True)
 class UnnestTuples(Operator):
     """A row for each value of the lists in `VALUES`, in the order of tuples and then of the list.
 
-    `first` is the place of the first value; with `outer` a tuple without values gives a row, in
-    which value and place are NULL. Instances have ranges of event times, which `cuts_us` divide,
-    so that the total work does not grow with them.
+    `first` is the number of the first place. With `outer` a tuple without values gives one row, in
+    which value and place are NULL. Each instance has a range of event times, which `cuts_us`
+    separate. So the total work does not grow with the instances.
     """
 
     kind: ClassVar[str] = "unnest"
@@ -74,7 +74,7 @@ class UnnestTuples(Operator):
 
 
 def exploded(tuples: pa.Table, first: int, outer: bool) -> pa.Table:
-    """The tuples once for each value of their list, with `VALUE` and `PLACE`."""
+    """Repeat each tuple for every value of its list, with `VALUE` and `PLACE`."""
     lists = tuples.column(VALUES).combine_chunks()
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     counts = np.maximum(sizes, 1) if outer else sizes

@@ -17,7 +17,7 @@ from tidegate.query.definition import StreamDef
 
 COMPILED, EVALUATED = 1_000_000_000, 10_000_000
 """What a core compares in a second: by compiled tests of bounds and conditions, and by evaluating a
-condition that has none (`docs/performance.md`, rounded down)."""
+condition that has none (`docs/measured/engine.md`, rounded down)."""
 
 
 MANY_ROWS = 1_000

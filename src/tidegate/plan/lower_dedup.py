@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tidegate.operate.dedup.last import LastOfKey
 from tidegate.operate.dedup.operator import FirstOfKey
 from tidegate.operate.operator import Operator
-from tidegate.operate.own_time import OWN_TIME
+from tidegate.operate.tuple_rows import OWN_TIME
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.lowered import Context, Lowered

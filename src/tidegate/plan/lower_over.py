@@ -13,7 +13,7 @@ from tidegate.operate.over.frame import Frame, RangeFrame, RowsFrame
 from tidegate.operate.over.lead import LeadColumn, LeadTuples
 from tidegate.operate.over.operator import OverTuples
 from tidegate.operate.over.value_list import LagValueColumn, NthColumn
-from tidegate.operate.own_time import OWN_TIME
+from tidegate.operate.tuple_rows import OWN_TIME
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.lowered import Context, Lowered

@@ -6,7 +6,8 @@ order and their other columns stay as they are, also those of answers from sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.batch import from_bytes
 from tidegate.errors import UnavailableError
 from tidegate.operate.process.first_rows import FirstRows, limit_of
 from tidegate.query.aggregate import AggregateCall
@@ -36,6 +38,7 @@ from tidegate.query.node import (
 )
 from tidegate.query.over import Lead, Over
 from tidegate.query.process import ProcessNode
+from tidegate.query.table import TableContent, TableDef
 from tidegate.query.table_join import TableJoin
 from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
@@ -53,6 +56,9 @@ Ids = tuple[str, ...]
 
 Traced = tuple[Node, Ids]
 
+Rule = Callable[[Any, Sequence[Traced]], Traced]
+"""Traces a node over children that are traced."""
+
 
 class UntracedError(UnavailableError):
     """Some node does not say of which tuples its rows are made: a class of the user's."""
@@ -61,10 +67,29 @@ class UntracedError(UnavailableError):
 def traced(root: Node) -> dict[int, Traced]:
     """By the identity of each node of a query the same node with ids, and where they are."""
     found: dict[int, Traced] = {}
+    numbers = {table.name: -1 - place for place, table in enumerate(traced_tables(root))}
+    rules: dict[type[Any], Rule] = {**_RULES, TableJoin: partial(_with_table, numbers)}
     for node in bottom_up([root]):
         children = [found[id(child)] for child in node.children]
-        found[id(node)] = _RULES[type(node)](node, children)
+        found[id(node)] = rules[type(node)](node, children)
     return found
+
+
+def traced_tables(root: Node) -> list[TableDef]:
+    """The tables whose rows have ids: -1:7 is row 7 of the first.
+
+    Not those that are read again, of which a row may be gone, nor those that only filter.
+    """
+    joins = (node for node in bottom_up([root]) if isinstance(node, TableJoin))
+    tables = (join.table for join in joins if not join.filters and join.table.refresh_us is None)
+    return list({table.name: table for table in tables}.values())
+
+
+def table_rows(table: TableDef) -> pa.Table:
+    """All rows of a table, as it is now; they are held whole."""
+    content = table.read(sys.maxsize)
+    assert isinstance(content, TableContent), "no size is too large"
+    return from_bytes(content.data)
 
 
 def _input(node: Input, _: Sequence[Traced]) -> Traced:
@@ -104,10 +129,29 @@ def _paired(node: Any, children: Sequence[Traced]) -> Traced:
     return replace(node, left=left, right=right), names
 
 
-def _with_table(node: TableJoin, children: Sequence[Traced]) -> Traced:
+def _with_table(numbers: Mapping[str, int], node: TableJoin, children: Sequence[Traced]) -> Traced:
     ((child, ids),) = children
     made = replace(node, child=child)
-    return made, ids if node.filters else tuple(SideName(node.labels[0], name) for name in ids)
+    if node.filters:
+        return made, ids
+    names = tuple(SideName(node.labels[0], name) for name in ids)
+    number = numbers.get(node.table.name)
+    if number is None:
+        return made, names
+    table = _with_row_ids(node.table, number)
+    return replace(made, table=table), (*names, SideName(node.labels[1], WHY))
+
+
+def _with_row_ids(table: TableDef, number: int) -> TableDef:
+    """The same table with a column of ids, by the order of its rows."""
+
+    def rows() -> pa.Table:
+        found = table_rows(table)
+        ids = pa.array([f"{number}:{row}" for row in range(found.num_rows)], pa.string())
+        return found.append_column(WHY, ids)
+
+    schema = table.schema.append(pa.field(WHY, pa.string()))
+    return replace(table, schema=schema, given=rows)
 
 
 def _aggregated(node: Aggregate, children: Sequence[Traced]) -> Traced:
@@ -133,7 +177,7 @@ def _untraced(node: ProcessNode | WindowProcess, _: Sequence[Traced]) -> Traced:
     )
 
 
-_RULES: dict[type[Any], Callable[[Any, Sequence[Traced]], Traced]] = {
+_RULES: dict[type[Any], Rule] = {
     Input: _input,
     Filter: _passed,
     Branch: _passed,
@@ -142,7 +186,6 @@ _RULES: dict[type[Any], Callable[[Any, Sequence[Traced]], Traced]] = {
     Unnest: _passed,
     Join: _paired,
     AsOf: _paired,
-    TableJoin: _with_table,
     Aggregate: _aggregated,
     Top: _passed,
     Dedup: _passed,
@@ -152,7 +195,7 @@ _RULES: dict[type[Any], Callable[[Any, Sequence[Traced]], Traced]] = {
     ProcessNode: _untraced,
     WindowProcess: _untraced,
 }
-"""How each kind of node is traced; one that is missing here is an error."""
+"""How each kind of node is traced, beside joins to tables; one that is missing is an error."""
 
 
 def joined(ids: Ids) -> exp.Expression:

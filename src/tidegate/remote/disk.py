@@ -1,4 +1,4 @@
-"""Reads files of any `pyarrow.fs` file system, and keeps what was read last."""
+"""Reads files of any `pyarrow.fs` file system, through a small cache of what was read last."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown
 
 _KEPT_BYTES = 32 * 2**20
-"""How much of what was read last is kept: the driver looks at a block of text twice, and a task of
-the same process once more; and a folder is opened first for its columns, then to be read."""
+"""The size of the cache. The driver reads a block of text twice, and a task of the same process
+once more; and files are opened first for their columns, then for their rows."""
 
 _SIDE_BY_SIDE = 16
-"""How many requests are under way at once where many small ranges are wanted."""
+"""How many requests run at once where many small ranges are wanted."""
 
 VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
-"""How the names of variables of the environment begin that say how to get access."""
+"""Prefixes of the variables of the environment that give access."""
 
 
 class RemoteDisk:
-    """One file system; its files have paths that begin with `base`, and then as it calls them.
+    """One file system. The path of a file is `base`, then the name that the file system has for it.
 
-    Where it was made from a URI it is that URI in other processes too: they connect by themselves.
-    Keeps what was read last, up to a size.
+    A disk made from a URI is pickled as that URI: other processes connect by themselves. Threads
+    may share it. Caches what was read last, up to _KEPT_BYTES.
     """
 
     def __init__(self, fs: FileSystem, base: str, uri: str | None = None) -> None:
@@ -53,7 +53,7 @@ class RemoteDisk:
         return disk_of, (self._uri,)
 
     def path(self, text: str, listed: Status | None = None) -> RemotePath:
-        """The path of a file, by the text that it has in names of sources."""
+        """The path of a file, by its text in the names of sources."""
         return RemotePath(text, self, listed)
 
     def status(self, path: Path) -> Status:
@@ -77,7 +77,9 @@ class RemoteDisk:
                 size = file.size()
                 most = size - offset if length < 0 else min(length, size - offset)
                 found = file.read_at(most, offset) if most > 0 else b""
-            if path.listed is not None:  # else an object written anew would not be told apart
+            # The status of a listed file is part of the key. Without it, an object that was
+            # written anew under the same name would be served from the cache.
+            if path.listed is not None:
                 self._keep(key, found)
         return found
 
@@ -89,10 +91,10 @@ class RemoteDisk:
                 self._kept_bytes -= len(self._ranges.popitem(last=False)[1])
 
     def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
-        """Read ranges side by side, so that `read` has them; what fails fails there again."""
+        """Read ranges side by side into the cache. Errors are left to `read`, which tries again."""
         wanted = iter(ranges)
 
-        def some() -> None:
+        def read_some() -> None:
             while True:
                 with self._lock:
                     one = next(wanted, None)
@@ -103,10 +105,10 @@ class RemoteDisk:
 
         start = schedule.current().start
         count = min(_SIDE_BY_SIDE, len(ranges))
-        schedule.wait([start(f"tidegate-fetch-{n}", some) for n in range(count)])
+        schedule.wait([start(f"tidegate-fetch-{n}", read_some) for n in range(count)])
 
     def files(self, path: RemotePath) -> list[RemotePath]:
-        try:  # a folder that is missing is an empty one; a bucket that is missing is an error
+        try:  # a missing folder counts as empty; a missing bucket is an error
             found = self.fs.get_file_info(FileSelector(self.inner(path), recursive=True))
         except FileNotFoundError:
             return []
@@ -117,7 +119,7 @@ class RemoteDisk:
         ]
 
     def inner(self, path: Path) -> str:
-        """What the file system itself calls a path."""
+        """The file system's own name for a path."""
         return str(path)[len(self.base) :]
 
 
@@ -126,10 +128,10 @@ def _status(info: FileInfo) -> Status:
 
 
 def remote_path(uri: str) -> RemotePath:
-    """The file or folder that a URI names; an OptionError where it cannot be connected to.
+    """The file or folder that a URI names; an OptionError where no connection can be set up.
 
-    Costs no round trip but for the region of a bucket where nothing says it. That somebody answers
-    is found out by who reads.
+    Costs no round trip, except to ask for the region of a bucket that nothing says. Whether the
+    server answers shows with the first read.
     """
     disk = disk_of(with_region(uri) if is_object_uri(uri) else uri)
     if is_object_uri(uri):
@@ -138,7 +140,7 @@ def remote_path(uri: str) -> RemotePath:
 
 
 def disk_of(uri: str) -> RemoteDisk:
-    """The file system of a URI; one for all in a process that have the same, and the same keys."""
+    """The file system of a URI, cached in the process by the URI and the access keys."""
     said = ((name, value) for name, value in os.environ.items() if name.startswith(VARIABLES))
     return _connected(uri, tuple(sorted(said)))
 

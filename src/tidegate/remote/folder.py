@@ -1,7 +1,7 @@
 """Puts whole files into a folder of an object store or another file system.
 
-Files appear whole. On object stores there are no folders and no renames: a folder is what names
-have in front, and a file that is to have another name is copied by the server.
+Files appear whole. Object stores have no folders and no renames: there a folder is a prefix of
+names, and the server copies a file that gets another name.
 """
 
 from __future__ import annotations
@@ -28,41 +28,52 @@ class Entry:
     bytes: int
 
 
-class Folder(Protocol):
-    """Files by their names below a root. Errors are OSErrors, FileNotFoundError where one is not
-    there; who calls puts them into words (`reason`)."""
+class DataFolder(Protocol):
+    """Files by their names below a root, here or elsewhere.
+
+    Calls raise OSError, FileNotFoundError for a file that is not there; the caller puts these into
+    words (`reason`).
+    """
 
     root: str
 
     def full(self, name: str) -> str:
-        """The name a person finds a file by; for messages."""
+        """The name by which a person, or a log of absolute names, finds a file."""
 
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """Write a file whole, and durably; its namesake is gone then."""
+        """Write a file whole and durably; it replaces one of the same name."""
 
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
 
-    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
-        """The files in a folder, sorted by name; none where it is not there."""
+    def list(self, folder: str) -> Sequence[Entry]:
+        """The files in a folder, sorted by name; none where there is no such folder."""
 
     def folders(self, folder: str) -> Sequence[str]:
-        """The names of the folders in a folder, sorted; none where it is not there."""
-
-    def move(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Give files other names, in this order; one that is there is replaced.
-
-        A crash leaves the first ones moved; one of them may be there under both names.
-        """
+        """The names of the folders in a folder, sorted; none where there is no such folder."""
 
     def delete_all(self, names: Sequence[str]) -> None:
-        """Remove files; those that are not there are fine."""
+        """Remove files; names without a file are passed over."""
+
+
+class Folder(DataFolder, Protocol):
+    """A folder whose files can also be moved, and listed with those of all folders below."""
+
+    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
+        """The files in a folder, sorted by name; none where there is no such folder."""
+
+    def move(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Rename files, from the first member of each pair to the second, in this order.
+
+        Existing files are replaced. A crash leaves the first pairs moved; of one pair both names
+        may exist.
+        """
 
 
 def folder_of(uri: str) -> Folder:
-    """The folder of a URI; one for all in a process that have the same, and the same keys.
+    """The folder of a URI, cached in the process by the URI and the access keys.
 
-    An OptionError where it cannot be connected to. That somebody answers is found out later.
+    OptionError where no connection can be set up. Whether the server answers shows with first use.
     """
     said = ((name, value) for name, value in os.environ.items() if name.startswith(VARIABLES))
     return _opened(uri, tuple(sorted(said)))
@@ -71,7 +82,7 @@ def folder_of(uri: str) -> Folder:
 @lru_cache
 def _opened(uri: str, said: tuple[tuple[str, str], ...]) -> Folder:
     if is_object_uri(uri):
-        from tidegate.remote.object_folder import ObjectFolder  # others need no client
+        from tidegate.remote.object_folder import ObjectFolder  # imports a client library
 
         return ObjectFolder(object_place(uri))
     disk = disk_of(uri)
@@ -125,7 +136,7 @@ class TreeFolder:
         """Remove the folders that are empty without these files, up to the root."""
         for folder in sorted({name.rpartition("/")[0] for name in names}, reverse=True):
             while folder and not self._infos(folder, False):
-                with suppress(FileNotFoundError):  # was there with a file in it only
+                with suppress(FileNotFoundError):  # some stores drop a folder with its last file
                     self._fs.delete_dir(self._path(folder))
                 folder = folder.rpartition("/")[0]
 

@@ -15,7 +15,7 @@ from tidegate.remote.object_uri import ObjectPlace
 
 _CODE = re.compile(r"<Code>(.*?)</Code>")
 _SAID = re.compile(r"<Message>(.*?)</Message>")
-"""Where the answer of a server says what was wrong."""
+"""The message in a server's answer."""
 _SILENT = re.compile(r"Error performing [A-Z]+ (https?://[^/ ]+).* - HTTP error: (.*)")
 _MOST_AT_ONCE = 1000
 """How many objects one request deletes."""
@@ -55,7 +55,7 @@ class ObjectFolder:
         return sorted(str(path).rstrip("/").rpartition("/")[2] for path in found)
 
     def move(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Copies all, then deletes: twice one object, and not half of one."""
+        """Copies all objects, then deletes the old ones: a crash leaves some twice, none half."""
         with as_os_error():
             for source, target in pairs:
                 obstore.copy(self._client, source, target)
@@ -72,7 +72,7 @@ class ObjectFolder:
 
 @contextmanager
 def as_os_error() -> Iterator[None]:
-    """Give errors of the client as those of a file system, in one line."""
+    """Turn errors of the client into an OSError with one line of text."""
     try:
         yield
     except BaseError as error:

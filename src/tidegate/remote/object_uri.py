@@ -1,9 +1,9 @@
 """Parses URIs of object stores as `pyarrow.fs` does, and makes the clients for them.
 
-Input and results go through `pyarrow.fs`; state, of which one of two runs has to get the next
-manifest, through `obstore`. Both are told the same. A URI says the store, the bucket and the
-folder; its parameters say the rest, as Arrow names them.
-Credentials are in the environment, or in files that all tools of a store read.
+Input and results go through `pyarrow.fs`. State goes through `obstore`, because only one of two
+runs may write the next manifest, which needs conditional puts. Both clients get the same settings.
+A URI names the store, the bucket and the folder; its parameters have Arrow's names. Credentials
+come from the environment, or from files that all tools of a store read.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 __all__ = ["ObjectPlace", "is_object_uri", "object_place", "with_region"]
 
 _ATTEMPTS = 4
-"""How often a request to S3 is tried."""
+"""How many times a request to S3 is tried."""
 
 _RETRY_SECONDS = 15
-"""How long a request to Google's store is tried, where the URI does not say it."""
+"""How long a request to Google's store is tried, unless the URI says it."""
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -63,14 +63,14 @@ _IGNORED = {
     "gs": ("default_bucket_location",),
     "abfs": (),
 }
-"""Parameters of Arrow that say what nothing here does."""
+"""Parameters of Arrow about things that we never do; they are accepted for that reason."""
 
 _AZURE_HOSTS = (".blob.core.windows.net", ".dfs.core.windows.net")
 
 
 @dataclass(frozen=True)
 class ObjectPlace:
-    """A folder of an object store: what its client is made with, in the client's own words."""
+    """A folder of an object store; `config` are the options of its client, in obstore's names."""
 
     kind: Literal["s3", "gs", "abfs"]
     bucket: str
@@ -80,7 +80,7 @@ class ObjectPlace:
 
     @property
     def root(self) -> str:
-        """The folder as a person names it, without secrets."""
+        """The folder as messages name it, without secrets."""
         return f"{self.kind}://{self.bucket}/{self.prefix}".rstrip("/")
 
     def client(self) -> Client:
@@ -99,7 +99,7 @@ class ObjectPlace:
         return client
 
     def file_system(self) -> FileSystem:
-        """A file system of the whole store, in which paths begin with the bucket."""
+        """A file system of the whole store; its paths begin with the bucket."""
         if self.kind == "s3":
             return self._s3_file_system()
         if self.kind == "gs":
@@ -116,7 +116,7 @@ class ObjectPlace:
         return self._azure_file_system()
 
     def _azure_file_system(self) -> FileSystem:
-        """Arrow asks the environment for all credentials but the key of an account."""
+        """Arrow reads all credentials from the environment except the key of an account."""
         key = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
         account = self.config.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
         if not key or not account:
@@ -136,7 +136,7 @@ class ObjectPlace:
             access_key=config.get("access_key_id"),
             secret_key=config.get("secret_access_key"),
             session_token=config.get("session_token"),
-            region=region or "us-east-1",  # a server of one's own does not ask
+            region=region or "us-east-1",  # servers other than Amazon's ignore it
             scheme=scheme or "https",
             endpoint_override=endpoint.rstrip("/") or None,
             force_virtual_addressing=bool(config.get("virtual_hosted_style_request")),
@@ -150,12 +150,17 @@ class ObjectPlace:
 
 
 def _first(variables: Sequence[str]) -> str:
-    """What the first of some variables of the environment says that says something."""
+    """The value of the first of these variables of the environment that is set; "" for none."""
     return next((said for name in variables if (said := os.environ.get(name))), "")
 
 
+def endpoint_said() -> str | None:
+    """The S3 endpoint that the environment names."""
+    return _first(_ENDPOINTS) or None
+
+
 def object_place(uri: str) -> ObjectPlace:
-    """What a URI says; an OptionError where it says something unknown."""
+    """The place that a URI names; an OptionError for unknown parameters or without a bucket."""
     parts = urlsplit(uri)
     kind = OBJECT_STORES[parts.scheme.lower()]
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -171,9 +176,9 @@ def object_place(uri: str) -> ObjectPlace:
 
 
 def with_region(uri: str) -> str:
-    """The URI with the region of its bucket, which Amazon is asked for where nothing says it.
+    """The URI with the region of its bucket. Asks Amazon where neither URI nor environment says it.
 
-    Costs a round trip then, so tasks are given the URI that comes back.
+    Asking costs a round trip, so tasks get the URI that is returned here.
     """
     place = object_place(uri)
     known = {"region", "endpoint"} & set(place.config) or _first((*_REGIONS, *_ENDPOINTS))
@@ -252,15 +257,15 @@ def _path(parts: SplitResult) -> str:
 
 
 def _address(given: Mapping[str, str]) -> str:
-    """Where a server is; Arrow takes it with or without its scheme."""
+    """The address of a server with its scheme; Arrow takes it with or without."""
     endpoint = given["endpoint_override"]
     return endpoint if "://" in endpoint else f"{given.get('scheme', 'https')}://{endpoint}"
 
 
 def _shared_credentials() -> dict[str, str]:
-    """Keys of the user's profile in the file that all tools of Amazon read, if nothing goes before.
+    """The keys of the user's profile in `~/.aws/credentials`, unless the environment has some.
 
-    The client reads what is in the environment by itself, and asks the machine it runs on.
+    The client itself reads the environment and the machine's own credentials, but not this file.
     """
     before = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE")
     default = os.path.join(os.path.expanduser("~"), ".aws", "credentials")

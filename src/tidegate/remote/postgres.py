@@ -1,7 +1,7 @@
-"""Reads the URI of a table of Postgres, connects to its server, and words what that answers.
+"""Reads the URI of a table of Postgres, connects to its server, and words the server's errors.
 
-What is said here holds for the sink and for tables: a URI has no password, and its parameters are
-those listed, so that what a checkpoint, a log or `explain` shows of it is no secret.
+The sink and tables share this. A URI has no password and only the parameters listed here, so
+checkpoints, logs and `explain` may show it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ CONNECTION = (
     *("load_balance_hosts", "connect_timeout", "keepalives", "keepalives_idle", "tcp_user_timeout"),
     *("application_name", "service", "passfile"),
 )
-"""What a URI may say of the connection, in libpq's words."""
+"""The parameters of a URI that describe the connection, in libpq's names."""
 
 MOST_NAME_BYTES = 63
-"""Postgres cuts longer names without an error."""
+"""Postgres truncates longer names without an error."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """Where a database is: the URI without what is not of the connection. Small and picklable."""
+    """Where a database is: the part of a URI that describes the connection. Small and picklable."""
 
     conninfo: str
     where: str
-    """How messages call it."""
+    """The name in messages."""
 
     @staticmethod
     def parse(
         uri: str, given: Mapping[str, str], own: tuple[str, ...], where: str, kind: type[UserError]
     ) -> Database:
-        """Check a URI whose parameters are `given`; `own` are those that are not libpq's."""
+        """Check a URI with the parameters `given`; `own` are those of the caller, not of libpq."""
         parts = urlsplit(uri.partition("?")[0])
         if not uri.partition(":")[2].startswith("//"):
             raise kind(
@@ -66,7 +66,7 @@ class Database:
         return Database(f"{place}?{urlencode(asked)}", shown(place))
 
     def connect(self, **more: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """A connection whose texts are UTF-8 and whose times are in UTC; psycopg.Error if none."""
+        """A connection with texts in UTF-8 and times in UTC; raises psycopg.Error."""
         import psycopg
 
         connection = psycopg.connect(self.conninfo, client_encoding="UTF8", **more)
@@ -81,7 +81,7 @@ class Database:
 
 
 def said(error: Exception) -> str:
-    """What the server or libpq says, in a line."""
+    """The words of the server or of libpq, in one line."""
     diag = getattr(error, "diag", None)
     words = [getattr(diag, name, None) for name in ("message_primary", "message_detail")]
     text = ": ".join(word for word in words if word) or str(error) or type(error).__name__
@@ -89,7 +89,7 @@ def said(error: Exception) -> str:
 
 
 def remedy_of(error: Exception) -> str:
-    """What to do about it, by the class of the error that SQL gives it."""
+    """What the user can do about an error, by its SQLSTATE."""
     state = getattr(error, "sqlstate", None)
     if state is None:
         known = (remedy for words, remedy in _REFUSED.items() if words in str(error))
@@ -108,7 +108,7 @@ _REFUSED = {
     'role "': "Name a user that the server has: postgresql://user@host.",
     'database "': _DATABASE,
 }
-"""By words of a connection that was refused, which has no class, what to do."""
+"""Remedies for refused connections, which have no SQLSTATE, by words in the message."""
 
 _REMEDIES = {
     "28": _LOGIN,

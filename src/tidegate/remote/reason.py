@@ -1,4 +1,4 @@
-"""What file systems and object stores answer, in one line and with what to do about it."""
+"""Turns errors of file systems and object stores into one line and a remedy."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _OF_SERVERS = ("AWS Error", "google::cloud", "Azure", "HDFS")
 
 
 def is_of_server(error: Exception) -> bool:
-    """Whether a file system says it, and not who finds a file's bytes wrong: both are OSErrors."""
+    """Whether a server raised this OSError, and not a library that found bad bytes in a file."""
     said = any(word in str(error) for word in _OF_SERVERS)
     return isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and said)
 
 
 def reason(error: Exception) -> str:
-    """What is wrong, in a few words of the server's or the system's."""
+    """What is wrong, in a few words of the server or the system."""
     text = (str(error).splitlines() or [type(error).__name__])[0]
     google = _GOOGLE.search(text)
     if google is not None:
@@ -75,7 +75,7 @@ def reason(error: Exception) -> str:
 
 
 def remedy(error: Exception) -> str:
-    """What to do about it."""
+    """What the user can do about an error."""
     text = str(error)
     if "NO_SUCH_BUCKET" in text or "NoSuchBucket" in text or "bucket does not exist" in text:
         return BUCKET

@@ -1,6 +1,6 @@
-"""Says which URIs name a place on a file system, refuses those with keys, and shows none of them.
+"""Says which URIs name a place on a file system, refuses those with keys, and never shows a key.
 
-`s3:...` is never a folder of that name in the present one: a URI that cannot be used is refused.
+`s3:...` is never read as a local folder of that name: a URI that cannot be used is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMOTE = (*OBJECT_STORES, *HADOOP)
 """The schemes of places that are not on this host."""
 
 OFFERED = ("file", "s3", "gs", "abfs", "hdfs")
-"""Those that messages name: the others are second names."""
+"""The schemes that messages name; the others are second names of these."""
 
 SECOND_NAMES = (*(name for name in REMOTE if name not in OFFERED), "postgres")
 """Schemes that messages do not list."""
@@ -37,7 +37,7 @@ _SECRET = re.compile(
     r"(?i)^(?!.*[_.](file|env|location|url)$)"
     r"(.*(passw|passphrase|secret|token|credential|jaas|api_?key|account_?key|[._]pem$)|sas$|sig$)"
 )
-"""How the names of parameters look whose values nobody else may know; a file may be named."""
+"""Names of parameters whose values are secret; the name of a file with the secret is not."""
 
 _KEPT_IN = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in ~/.aws/credentials",
@@ -51,17 +51,17 @@ _KEPT_IN = {
     "http": "OPENLINEAGE_API_KEY",
     "https": "OPENLINEAGE_API_KEY",
 }
-"""By scheme where keys and passwords belong."""
+"""Where keys and passwords belong, by scheme."""
 
 
 def scheme_of(text: str) -> str | None:
-    """The scheme that a text begins with, in small letters; None where it is a plain path."""
+    """The scheme that a text begins with, in lower case; None for a plain path."""
     found = _SCHEME.match(text)
     return found[1].lower() if found else None
 
 
 def is_remote_uri(text: str) -> bool:
-    """Whether a text names a place on another file system, whether it can be used or not."""
+    """Whether a text names a place on another file system. Does not check that it can be used."""
     return "://" in text and scheme_of(text) in REMOTE
 
 
@@ -71,9 +71,9 @@ def is_object_uri(text: str) -> bool:
 
 
 def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] = ()) -> UserError:
-    """What to say of a text that begins with a scheme and names nothing that can be used.
+    """The error for a text that begins with a scheme and names nothing usable.
 
-    `also` are schemes that are known at this place besides those of file systems.
+    `also` are schemes that the caller knows besides those of file systems.
     """
     scheme = scheme_of(text) or ""
     _, _, place = text.partition(":")
@@ -89,9 +89,9 @@ def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] =
 def refuse_keys(uri: str, where: str, kind: type[UserError], place: str | None = None) -> None:
     """Refuse a URI of any scheme that has a key or a password in it.
 
-    URIs are stored in checkpoints and told in logs, plans, reports and lineage; keys are read
-    where they are used, from the environment or from files. `place` says where they belong where
-    the scheme does not.
+    Checkpoints store URIs, and logs, plans, reports and lineage show them. Keys are read where they
+    are used, from the environment or from files. `place` says where keys belong, unless the scheme
+    says it.
     """
     if shown(uri) == uri:
         return
@@ -102,8 +102,21 @@ def refuse_keys(uri: str, where: str, kind: type[UserError], place: str | None =
     raise kind(where, "a URI must be without keys and passwords", shown(uri), remedy)
 
 
+def distinct(
+    pairs: Sequence[tuple[str, str]], where: str, kind: type[UserError], within: str = ""
+) -> dict[str, str]:
+    """The parameters of a URI by name; refuses one that is given twice, `within` what if said."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            got = f"{name} twice{within}"
+            raise kind(where, "a parameter can be given once", got, f"Keep one {name}.")
+        found[name] = value
+    return found
+
+
 def without_keys(uri: str) -> str:
-    """A URI as it may be kept: keys must come from the environment of who reads it."""
+    """A URI as it may be stored: a reader takes the keys from its own environment."""
     kept = _USER.sub(lambda found: found[1] + _name_at(found[2], uri), uri)
     place, asked, query = kept.partition("?")
     if not asked:
@@ -113,7 +126,7 @@ def without_keys(uri: str) -> str:
 
 
 def _name_at(user: str, uri: str) -> str:
-    """The part before an @ without its password; in a URI of S3 it is a key as a whole."""
+    """The part before an @ without its password; in a URI of S3 the whole part is a key."""
     name, colon, _ = user.partition(":")
     scheme = scheme_of(uri) or ""
     dropped = OBJECT_STORES.get(scheme.rpartition("+")[2]) in ("s3", "gs") and (colon or name)
@@ -121,7 +134,7 @@ def _name_at(user: str, uri: str) -> str:
 
 
 def shown(uri: str) -> str:
-    """A URI as it may be told: without the keys in it; the same where it has none."""
+    """A URI as it may be shown: keys become `...`. The same text where it has none."""
     if "://" not in uri and "?" not in uri:
         return uri
     told = _USER.sub(_without_password, uri)

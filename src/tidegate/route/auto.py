@@ -1,10 +1,9 @@
-"""The partitioner that chooses among others, window by window, by what a source has measured.
+"""The partitioner that chooses among others, period by period, from what a source has counted.
 
-For each period a source chooses `hash`, `cam`, `pk` or `shuffle` (`selection`), when its first
-tuple comes, from what it has counted in the period before. A period that has none before it, as at
-the start of a stream, begins with `hash`, and is looked at after 1,024 of its tuples, after 4,096,
-and so on. Units are looked at in the order of their source, one after the other, so that choices do
-not depend on how it is cut into batches.
+When the first tuple of a period comes, a source chooses `hash`, `cam`, `pk` or `shuffle` by its
+counts of the period before (`selection`). A period without one before it, as at the start of a
+stream, begins with `hash`, and the choice is reconsidered after 1,024 of its tuples, after 4,096,
+and so on. Units are counted in the order of their source, so choices do not depend on the cut.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from tidegate.route.selection import Measured, PartitionerChoice, selected
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 FIRST_LOOK, NEXT_LOOK = 1_024, 4
-"""After how many tuples a period is looked at that has none before it, and how many times as many
-there are at the next look."""
+"""In a period without one before it, the choice is reconsidered after FIRST_LOOK tuples, then each
+time that there are NEXT_LOOK times as many."""
 
 
 @dataclass(frozen=True)
 class Auto(ByKeys):
-    """`hash`, `cam`, `pk` or `shuffle`, whichever the window before says is best; d is that of the
-    two in the middle, keys are cAM's.
+    """`hash`, `cam`, `pk` or `shuffle`, whichever is cheapest for the counts of the period before.
 
-    What it chooses is part of the state: see `Ledger.chosen`.
+    `d` is for `cam` and `pk`, `keys` for `cam`. Choices are part of the state: see `Ledger.chosen`.
+    Total work: a key that is split costs a merge for each part; `selection` weighs that.
     """
 
     name: ClassVar[str] = "auto"
@@ -62,7 +61,7 @@ class Auto(ByKeys):
             run = slice(low, high)
             self._begin(ledger, int(periods[low]))
             for period, mine in by_period(periods[run]):
-                self._begin(ledger, period)  # again, where it was forgotten meanwhile
+                self._begin(ledger, period)  # again, if a later period made the ledger forget it
                 self._note_apart(ledger, period)
                 found[run][mine] = self._period(ledger, period, every.only(run).only(mine))
         return found
@@ -80,7 +79,7 @@ class Auto(ByKeys):
         ledger.choose(Chosen(period, choice, held, told))
 
     def _told(self, ledger: Ledger, period: int) -> Measured | None:
-        """What a period is chosen for from: that before it, or the beginning of its own."""
+        """The counts for a period's choice: of the period before, or its own so far."""
         before, survey = ledger.tallies.get(period - 1), ledger.survey(period)
         if before is not None and before.survey is not None:
             survey = before.survey
@@ -89,11 +88,11 @@ class Auto(ByKeys):
         return ledger.measured(survey, self.d)
 
     def _note_apart(self, ledger: Ledger, period: int) -> None:
-        """Say that a key may be in several places although all go by cAM.
+        """Record that a key may be in several places although cAM places all tuples.
 
-        So it is where somebody else places tuples of the source too, where places are remembered
-        nearly or not at all, and where tuples of the next period, which overlapping windows have as
-        well, were placed before these.
+        That may be if another task places tuples of the source too, if places are remembered only
+        approximately or were forgotten, or if tuples of the next period, which overlapping windows
+        share, were placed before these. A merge of parts is then needed.
         """
         late = ledger.overlapping and period + 1 in ledger.tallies
         together = ledger.alone and ledger.whole and self.keys == EXACT and not late
@@ -103,7 +102,7 @@ class Auto(ByKeys):
             ledger.choose(Chosen(period, PartitionerChoice.CAM, PartitionerChoice.CAM, apart=True))
 
     def _period(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
-        """The buckets of units of one period, with another choice where a look gives it."""
+        """The buckets of units of one period; the choice may change at each look."""
         before = ledger.tallies.get(period - 1)
         if before is not None and before.survey is not None:
             return self._placed(ledger, period, part)
@@ -119,7 +118,7 @@ class Auto(ByKeys):
         return np.concatenate(found)
 
     def _look(self, ledger: Ledger, period: int) -> None:
-        """Choose again within a period, from what it has had so far."""
+        """Choose again within a period, from its counts so far."""
         held = ledger.tally(period).choice
         assert held is not None
         told = ledger.measured(ledger.survey(period), self.d)
@@ -129,6 +128,7 @@ class Auto(ByKeys):
 
     def _placed(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
         bins, registers = ledger.survey(period).add(*part.counted)
+        # The survey counts whatever is chosen: the next choice may be another one.
         ledger.note_survey(period, bins, registers)
         choice = ledger.tally(period).choice
         if choice is PartitionerChoice.CAM:
@@ -149,9 +149,9 @@ class Auto(ByKeys):
 
 @dataclass(frozen=True)
 class _Part:
-    """Some units: the words of keys, the key of each unit by its number, and the tuples of each.
+    """Some units: hashes of keys (`heads`), the key of each unit, and the tuples of each unit.
 
-    Without `codes` unit i has key i.
+    Without `codes`, unit i has key i.
     """
 
     heads: Words
@@ -176,7 +176,7 @@ class _Part:
 
     @property
     def counted(self) -> tuple[Words, Int64s]:
-        """The keys there are, and the tuples of each."""
+        """The keys that occur, and the tuples of each."""
         if self.codes is None:
             return self.heads, self.weights
         tuples = np.bincount(self.codes, self.weights, len(self.heads)).astype(np.int64)
@@ -184,14 +184,15 @@ class _Part:
         return self.heads[there], tuples[there]
 
     def spread(self, by_key: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """What units have of what their keys have."""
+        """An entry per unit from an entry per key."""
         return by_key if self.codes is None else by_key[self.codes]
 
 
 def _beginnings(periods: Int64s, ledger: Ledger) -> Iterator[int]:
-    """Where units begin that are to be placed together: none of them is the first of a period.
+    """Where to cut units so that only the first unit of each stretch may be new in its period.
 
-    But for the first of them. In the end, how many units there are.
+    The last item is the number of units. A choice for a period is made at its first unit, from all
+    units before it: so these must be counted first.
     """
     if not len(periods):
         return
@@ -208,7 +209,7 @@ def _beginnings(periods: Int64s, ledger: Ledger) -> Iterator[int]:
 
 
 def _next_look(tuples: int) -> int:
-    """The first number of tuples above this one at which there is a look."""
+    """The first number of tuples above this one at which the choice is reconsidered."""
     look = FIRST_LOOK
     while look <= tuples:
         look *= NEXT_LOOK

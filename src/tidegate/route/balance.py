@@ -12,7 +12,7 @@ from tidegate.errors import OptionError
 from tidegate.route.mapping import Mapping, switched
 
 _LEAST = 1e-6
-"""A bucket that is a smaller part of the difference between two instances is not worth a move."""
+"""A bucket is not worth a move if it is a smaller fraction of the difference of two instances."""
 
 _Loaded = tuple[float, int]
 """The load of a bucket, and the bucket."""
@@ -21,21 +21,22 @@ _Loaded = tuple[float, int]
 def balanced(
     mapping: Mapping, loads: Sequence[float], instances: int | None = None, within: float = 0.05
 ) -> Mapping:
-    """The next epoch's mapping, with even loads; the current one where nothing is to change.
+    """The next epoch's mapping, with even loads; the current mapping if nothing changes.
 
-    `loads` are those of the buckets, in any unit. Greedy, as StreamCloud balances: while the
-    standard deviation of the instances' loads is more than `within` of their mean, the most loaded
-    instance that can gives the least loaded one a bucket, the one nearest to half of the difference
-    between them and lighter than it. So every move lowers the deviation and none raises the largest
-    load; when no move would, it ends. New instances begin with nothing. Of those that go, buckets
-    are given to the least loaded ones first, the heaviest before the others. Without any load, it
-    is an even number of buckets (`switched`).
+    `loads` has the load of each bucket, in any unit. The method is StreamCloud's greedy one: while
+    the standard deviation of the instances' loads is more than `within` of their mean, the most
+    loaded instance that can gives a bucket to the least loaded one. It gives the bucket whose load
+    is nearest to half of their difference, and less than the difference. So every move lowers the
+    deviation and none raises the largest load; it ends when no such move is left. New instances
+    begin with nothing. The buckets of instances that go are given to the least loaded ones, the
+    heaviest bucket first. Without any load, buckets are divided evenly by number (`switched`).
 
-    It depends on its arguments alone, so that a replay finds the same mapping. A move costs about
-    instances * log(instances).
+    The result depends on the arguments alone, so a replay finds the same mapping. A move costs
+    about instances * log(instances).
     """
     _check(mapping, loads)
     count = mapping.instances if instances is None else instances
+    # Loads are measured; before anything was measured, numbers of buckets stand for them.
     even_numbers = mapping if count == mapping.instances else switched(mapping, count)
     if not any(loads):
         return even_numbers
@@ -75,7 +76,10 @@ def _next_move(
 
 
 def _nearest(buckets: Sequence[_Loaded], difference: float) -> int | None:
-    """The place of the bucket that evens two instances best; the first of several alike."""
+    """The place of the bucket that evens two instances best; the first of equal ones.
+
+    `buckets` ascend by load: so the best one is next to half of the difference.
+    """
     half = difference / 2
     heavier = bisect_left(buckets, (half,))
     lighter = bisect_left(buckets, (buckets[heavier - 1][0],)) if heavier else len(buckets)
@@ -89,7 +93,7 @@ def _nearest(buckets: Sequence[_Loaded], difference: float) -> int | None:
 
 
 def _offloaded(mapping: Mapping, loads: Sequence[float], count: int) -> list[list[_Loaded]]:
-    """The buckets of each instance by load, after those that go have given theirs away."""
+    """The buckets of each instance, by load, after instances that go have given theirs away."""
     held: list[list[_Loaded]] = [[] for _ in range(count)]
     free: list[_Loaded] = []
     for bucket, owner in enumerate(mapping.owners):

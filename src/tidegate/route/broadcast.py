@@ -1,4 +1,4 @@
-"""All buckets for every tuple: each object of a process without keys sees the whole stream."""
+"""Sends every tuple to all buckets: each object of a process without keys sees the whole stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.route.partitioner import EVERY_BUCKET, Int32s, Partitioner, Units
 
 @dataclass(frozen=True)
 class Broadcast(Partitioner):
-    """Every unit goes to every bucket."""
+    """Every unit goes to every bucket. Total work grows with the buckets, by design."""
 
     name: ClassVar[str] = "broadcast"
     splits_keys: ClassVar[bool] = False

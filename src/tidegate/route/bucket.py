@@ -1,7 +1,7 @@
-"""The bucket of a group, from the hash of its keys: the unit in which state is moved.
+"""Hashes keys, and finds the bucket of a key: the unit in which state is moved.
 
-The hash is part of what a checkpoint means: changing it moves groups to other buckets. It is the
-same on every machine and in every process.
+The hash is part of the format of checkpoints: with another one, groups would be in other buckets.
+It is the same on every machine and in every process.
 """
 
 from __future__ import annotations
@@ -95,10 +95,11 @@ def _decimal(column: pa.Array) -> Hashes:
 
 
 def _polynomial(column: pa.Array) -> Hashes:
-    """Sum of (byte + 1) * base**position over each value, modulo 2**64, and its length.
+    """Sum of (byte + 1) * base**position over each value, modulo 2**64, plus its length.
 
-    The ones beside the bytes are a sum of powers alone. Of the bytes a few are taken at a time, so
-    that eight-byte numbers of them stay in the processor's cache however long the values are.
+    The ones added to the bytes make a sum of powers, which depends on the length alone: it is taken
+    from a table. Bytes are widened to eight bytes each in blocks that stay in the processor's
+    cache, however long the values are.
     """
     _, offset_buffer, data = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[column.offset :][: len(column) + 1]
@@ -128,9 +129,9 @@ def _polynomial(column: pa.Array) -> Hashes:
 
 
 def _powers(most: int) -> tuple[Hashes, Hashes]:
-    """Powers of the base from 1 on, and the sums of the first n of them; enough for so many bytes.
+    """Powers of the base from 1 on, and the sums of the first n of them, for up to `most` bytes.
 
-    Those for short values are made once.
+    Those for short values are computed once.
     """
     return _SHORT if most < len(_SHORT[0]) else _made_powers(most + 1)
 

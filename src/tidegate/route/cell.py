@@ -1,13 +1,12 @@
 """Places tuples by ranges of a value: cells of one width, each in a bucket, hot ones in several.
 
-A tuple is stored in the cell of its value, and asks the cells that its bounds reach. Neighbouring
-cells are in neighbouring buckets, so that a smooth distribution of values is even however it moves.
-A cell with too much work is **hot**: its tuples are dealt in turn over some buckets from its own
-on, or over all instances, and whoever asks it asks all of these.
+A tuple is stored in the cell of its value, and searches the cells that its bounds reach.
+Neighbouring cells are in neighbouring buckets, so a smooth distribution of values is divided
+evenly, however it moves. A cell with too much work is **hot**: its tuples are dealt in turn over
+some buckets, from its own one on, or over all instances; a search of it goes to all of these.
 
-How total work grows with the instances: a tuple is stored once, and searches where its cells are,
-which is 1 + (width of its bounds / width of a cell) places however many instances there are; only
-in hot cells it searches as many places as they have.
+How total work grows with instances: a tuple is stored once. It searches 1 + (width of its bounds /
+width of a cell) places, however many instances there are; only hot cells are in more places.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _MOST = float(2**52)
-"""Cells beyond are one: a double has no numbers between them."""
+"""Values beyond this many cells share one cell: doubles are too coarse to tell them apart."""
 
 EVERYWHERE = 2**31
-"""Over how many buckets the tuples of a cell are dealt that is everywhere."""
+"""The number of buckets that stands for all instances, of a cell whose tuples are dealt to all."""
 
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Which buckets have which values.
+    """Maps values to buckets.
 
-    `width` is that of a cell; with 0 there are none, and tuples are dealt in turn over all
-    instances. `hot` are cells that are dealt over several buckets, ascending, and `fans` over how
-    many, or EVERYWHERE.
+    `width` is that of a cell; with 0 there are no cells, and tuples are dealt in turn over all
+    instances. `hot` has the cells that are dealt over several buckets, ascending, and `fans` over
+    how many each, or EVERYWHERE.
     """
 
     width: float = 0.0
@@ -45,14 +44,14 @@ class CellGrid:
     fans: tuple[int, ...] = ()
 
     def cells(self, values: Floats) -> Int64s:
-        """The cells of values; it never decreases with the value, and NaN is in any."""
+        """The cell of each value; it never decreases with the value. NaN gets an arbitrary cell."""
         with np.errstate(over="ignore", invalid="ignore"):
             cells = np.floor(values / self.width)
             found: Int64s = np.nan_to_num(np.clip(cells, -_MOST, _MOST), nan=0.0).astype(np.int64)
         return found
 
     def stored(self, router: Router, values: Floats) -> Int32s:
-        """The buckets of tuples with these values; those without one go anywhere."""
+        """The buckets in which tuples with these values are stored; NaN may be anywhere."""
         rows = len(values)
         if not self.width:
             return router.buckets([], rows)
@@ -62,7 +61,7 @@ class CellGrid:
         several = np.flatnonzero(fans > 1)
         if not len(several):
             return bucket
-        # Cell by cell, so that each is dealt evenly whatever comes between its tuples.
+        # Cell by cell, so that each cell is dealt evenly whatever comes between its tuples.
         several = several[np.argsort(cells[several], kind="stable")]
         everywhere = fans[several] >= router.mapping.buckets
         if everywhere.any():
@@ -77,10 +76,10 @@ class CellGrid:
     def asked(
         self, low: Floats, high: Floats, buckets: int, most: int
     ) -> Iterator[tuple[Int64s, Int32s]]:
-        """Rows with these bounds, and buckets that may have values between them.
+        """Rows of bounds, and buckets that may have values within them; a pair may come again.
 
-        A row may come with the same bucket again. Bucket -1 stands for all, also where a row has
-        more cells than `most`, and for every row where there are no cells.
+        Bucket -1 stands for all buckets. A row with more than `most` cells gets it, and every row
+        where there are no cells. NaN in a bound asks nothing.
         """
         if not self.width:
             yield np.arange(len(low)), np.full(len(low), -1, np.int32)
@@ -99,7 +98,7 @@ class CellGrid:
     def _of_cells(
         self, rows: Int64s, cells: Int64s, buckets: int
     ) -> Iterator[tuple[Int64s, Int32s]]:
-        """Rows that ask a cell each, and where it is."""
+        """Rows with one cell each, and the buckets of that cell."""
         fans = self._fans(cells)
         everywhere = fans >= buckets
         yield rows, np.where(everywhere, -1, cells % buckets).astype(np.int32)
@@ -122,4 +121,4 @@ class CellGrid:
 
 
 IN_TURN = CellGrid()
-"""Without cells."""
+"""The grid without cells: tuples are dealt in turn."""

@@ -1,9 +1,9 @@
-"""Chooses the cells of a grid by counted work, from a survey of the tuples that come.
+"""Chooses the cells of a grid by counted work, from a survey of new tuples.
 
-What is counted: a tuple that searches at an instance, a tuple that is stored, and each stored tuple
-that one that asks has to look at. A survey has some tuples of both sides, so all three can be
-counted for any grid, instance by instance. The best grid is the one whose busiest instance has the
-least to do; that without cells, where all ask everywhere, is among those that are compared.
+Counted are searches at an instance, stored tuples, and the looks of a search at stored tuples. A
+survey has a sample of both sides, so all three can be counted for any grid and instance. The best
+grid is the one whose busiest instance has the least work. The grid without cells, where every tuple
+searches everywhere, is one of those compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.route.partitioner import Int64s
 Owners = npt.NDArray[np.int32]
 
 SEARCH_WORK, STORE_WORK = 64.0, 64.0
-"""What a search and a stored tuple cost, in looks at stored tuples.
+"""The cost of a search and of a stored tuple, in looks at stored tuples.
 
 Measured as CPU time of `StreamJoin.run`, on two busy cores: joins with a band beside the index,
 round-robin over 1 and 8 instances (each searches for all tuples and stores its part), 8 and 128
@@ -32,28 +32,28 @@ band with twice the window took some 330 for a search and 700 for a stored tuple
 """
 
 EVEN = 1.1
-"""No cell is split where the busiest instance has so many times the mean, or less; or little more,
-as much as a survey of few tuples may be wrong."""
+"""No cell is split while the busiest instance has at most so many times the mean work, plus a
+margin for the error of a small survey."""
 
 _UNEVEN = 1.25
-"""Uneven work has to be so much less than even work to be chosen."""
+"""An uneven grid is chosen only if its busiest instance has less work by this factor."""
 
 _WIDTHS = 9
-"""How many widths of cells are compared."""
+"""The number of widths of cells that are compared."""
 
 _LARGE, _SMALL = 1e300, 1e-290
-"""Values that are larger have no say: their distances may be too large for a number. And cells are
-taken to be of values that are not all closer than this."""
+"""Values beyond _LARGE are ignored, because their distance may overflow. The extent of values is
+taken to be at least _SMALL."""
 
 _MOST_SPLITS = 512
-"""How often a cell is split more, at most."""
+"""The most splits of cells that are tried for one width."""
 
 
 @dataclass(frozen=True)
 class SideSurvey:
-    """Some tuples of one side: their values, and the bounds that they set for the other side.
+    """A sample of one side: values, and the bounds that the tuples set for the other side.
 
-    `held` is how many stored tuples each of them stands for, where each stands for one that comes.
+    Where each stands for one new tuple, it also stands for `held` stored ones.
     """
 
     values: Floats
@@ -64,17 +64,20 @@ class SideSurvey:
 
 @dataclass(frozen=True)
 class GridWork:
-    """A grid, and what instances have to do with it, in looks."""
+    """A grid, and the work of the busiest instance and of the mean one, in looks."""
 
     grid: CellGrid
     busiest: float
     mean: float
     searches: float
-    """At how many places a tuple searches, in the mean."""
+    """The mean number of places at which a tuple searches."""
 
 
 class CellSurvey:
-    """Of both sides of a join. A grid costs O(tuples), and one that is split O(cells) each time."""
+    """Samples of both sides of a join; judges grids by them.
+
+    Judging a grid costs O(tuples), and each split of a cell O(cells).
+    """
 
     def __init__(self, sides: Sequence[SideSurvey], owners: Owners) -> None:
         self._sides = sides
@@ -88,16 +91,16 @@ class CellSurvey:
         return sum(len(side.values) for side in self._sides)
 
     def best(self) -> GridWork:
-        """The grid whose busiest instance has the least to do."""
+        """The grid whose busiest instance has the least work."""
         every = [self.work_of(IN_TURN), *(self._split(width) for width in self._widths())]
         return min(every, key=self._weighed)
 
     def _weighed(self, work: GridWork) -> float:
-        """What the busiest instance has to do; of uneven work more, for a survey is not exact."""
+        """The work of the busiest instance, raised for uneven grids: a survey is not exact."""
         return work.busiest * (_UNEVEN if work.busiest > self.even * work.mean else 1.0)
 
     def work_of(self, grid: CellGrid) -> GridWork:
-        """What instances have to do with a grid."""
+        """The work of instances with a grid."""
         if not grid.width:
             stored = sum(float(weights.sum()) for weights in self._weights)
             busiest = stored / self._instances + SEARCH_WORK * self._asks
@@ -105,7 +108,7 @@ class CellSurvey:
         return _Loads(self, grid).work()
 
     def _widths(self) -> Floats:
-        """Widths that are worth a look: from that of the bounds on, as long as there are cells."""
+        """Widths to compare, from that of the bounds up to a few cells for each instance."""
         with np.errstate(over="ignore", invalid="ignore"):
             wide = np.concatenate([side.high - side.low for side in self._sides])
         wide = wide[np.isfinite(wide) & (wide >= 0)]
@@ -119,7 +122,7 @@ class CellSurvey:
         return np.geomspace(least, max(extent / (2 * self._instances), 16 * least), _WIDTHS)
 
     def _split(self, width: float) -> GridWork:
-        """Cells of a width, those split that make an instance busier than others."""
+        """A grid of a width, with those cells split that make an instance busier than others."""
         loads = _Loads(self, CellGrid(float(width)))
         for _ in range(_MOST_SPLITS):
             if not loads.split():
@@ -128,7 +131,7 @@ class CellSurvey:
 
     @cached_property
     def _weights(self) -> list[Floats]:
-        """What the tuples of each side cost where they are stored."""
+        """The work that each tuple makes where it is stored, by side."""
         found = []
         for side, other in zip(self._sides, reversed(self._sides), strict=True):
             asks = other.low <= other.high
@@ -140,9 +143,9 @@ class CellSurvey:
         return found
 
     def cells_of(self, grid: CellGrid) -> tuple[Int64s, Floats, Floats, int]:
-        """The cells there are, the work of what is stored in each, the searches in each.
+        """The cells that occur, the work of stored tuples and the searches in each of them.
 
-        And how many tuples search everywhere.
+        The last result is the number of tuples that search everywhere.
         """
         stored = [grid.cells(side.values) for side in self._sides]
         asked, everywhere = list[Int64s](), 0
@@ -166,7 +169,7 @@ class CellSurvey:
 
 
 class _Loads:
-    """What each instance has to do, while the cells of a grid are split."""
+    """The work of each instance with a grid, while cells are split."""
 
     def __init__(self, survey: CellSurvey, grid: CellGrid) -> None:
         self._survey, self._grid = survey, grid
@@ -178,6 +181,7 @@ class _Loads:
             if at < len(self._cells) and self._cells[at] == cell:
                 self._fans[at] = fan
         self._loads = np.full(self._instances, SEARCH_WORK * self._wide)
+        # Cells in one bucket are added in one pass; the few that are split one by one.
         each = np.where(self._fans > 1, 0.0, self._weights + SEARCH_WORK * self._searches)
         owners = self._owners[self._cells % len(self._owners)]
         self._loads += np.bincount(owners, each, self._instances)
@@ -188,7 +192,7 @@ class _Loads:
     def split(self) -> bool:
         """Deal the largest cell of the busiest instance over twice as many buckets.
 
-        False where instances are even, or nothing more can be split with profit.
+        False where instances are even, or no split helps any more.
         """
         busiest = int(self._loads.argmax())
         if self._loads[busiest] <= self._survey.even * self._loads.mean():
@@ -207,12 +211,12 @@ class _Loads:
         if self._loads.max() >= before.max() and self._fans[at] >= EVERYWHERE:
             self._loads, self._fans[at] = before, fan
             self._done[at] = True
-        else:  # what was of no use before may be now
+        else:  # splits that did not help before may help now
             self._done = self._fans >= EVERYWHERE
         return True
 
     def _add(self, at: int, times: float) -> None:
-        """Add the work of a cell to the instances that have it."""
+        """Add the work of a cell, `times` 1 or -1, to the instances that have it."""
         fan, weight = int(self._fans[at]), float(self._weights[at]) * times
         searches = SEARCH_WORK * float(self._searches[at]) * times
         if fan >= len(self._owners):

@@ -1,18 +1,18 @@
-"""The compiled loops that choose an instance for one unit after the other, by what went before.
+"""The compiled loops that choose an instance for each unit in turn, from the units before it.
 
 They are the algorithms of chapter 3 of the dissertation, with d candidates and with weights;
-`tests/oracle/partition.py` has them as the paper does. A unit is a word of 64 bits, the hash of its
-key, and a weight, the number of its tuples. Of each instance `loads` has the tuples so far (the
-paper's L) and `counts` the number of its keys, or its estimate (the paper's C).
+`tests/oracle/partition.py` has them as in the paper. A unit is a word of 64 bits, the hash of its
+key, and a weight, the number of its tuples. `loads` has the tuples of each instance so far (the
+paper's L), `counts` the number of its keys or an estimate of it (the paper's C).
 
-The keys of the instances are kept in one of two ways, with the same three questions: `update` adds
-a key, `contains` asks for one, and the estimate is kept up to date in `counts`.
+The keys of the instances are kept in one of two ways. Both can add a key and ask for one, and both
+keep `counts` up to date.
 
-- **sets**: one table of 64 bits for each key and instance, with open addressing. A loop that has
-  filled half of it returns the number of the next unit, and goes on with a larger table.
-- **sketches**: HyperLogLog, 4096 registers for each instance. A register holds at most 31, five
-  bits. Whether a key was there is told by a trial (section 3.5.2): if adding it would not change
-  the estimate, it is taken to be there.
+- **sets**: one hash table with open addressing, 64 bits for each key and instance. When it is half
+  full, a loop returns the number of the next unit; the caller makes a larger table and goes on.
+- **sketches**: HyperLogLog with 4096 registers for each instance. A register is at most 31, five
+  bits. Whether a key is there is decided by trial (section 3.5.2): if adding the key would not
+  change the estimate, it counts as there.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -50,17 +50,17 @@ def _mixed(word: Any) -> Any:
 
 @part
 def _drawn(word: Any, number: Any, below: Any) -> Any:
-    """The n-th number in [0, below) that a word draws; below is less than 2**32."""
+    """The n-th pseudo-random number in [0, below) of a word; `below` is less than 2**32."""
     high = _mixed(word + _GOLDEN * np.uint64(number + 1)) >> _S32
     return np.int64((high * np.uint64(below)) >> _S32)
 
 
 @part
 def _candidates(word: Any, candidates: Any, taken: Any, instances: Any) -> Any:
-    """As many different instances as there is room for; all of them in order where all fit.
+    """Draw as many different instances as `candidates` has room for; all in order if all fit.
 
-    Each is drawn from those that are left: the n-th of these is n plus how many taken ones are not
-    above it, which are kept ascending.
+    Each is drawn from those that are left. The n-th of these is n plus the number of taken ones
+    that are not above it; `taken` ascends.
     """
     d = len(candidates)
     if d == instances:
@@ -81,7 +81,7 @@ def _candidates(word: Any, candidates: Any, taken: Any, instances: Any) -> Any:
 
 @part
 def _least(candidates: Any, loads: Any) -> Any:
-    """The candidate with the least load; of equal ones the first."""
+    """The candidate with the least load; the first of equal ones."""
     best = candidates[0]
     for j in range(1, len(candidates)):
         if loads[candidates[j]] < loads[best]:
@@ -110,7 +110,7 @@ def _hybrid(candidates: Any, loads: Any, counts: Any, p: Any) -> Any:
 
 @part
 def _picked(rule: Any, candidates: Any, loads: Any, counts: Any, p: Any) -> Any:
-    """Who gets a unit whose key has no place, or whose place does not count."""
+    """The instance for a unit whose key has no place, or whose place does not count."""
     if rule == LM:
         return _hybrid(candidates, loads, counts, p)
     if rule == CAM:
@@ -120,10 +120,10 @@ def _picked(rule: Any, candidates: Any, loads: Any, counts: Any, p: Any) -> Any:
 
 @part
 def _entry(word: Any, instance: Any) -> Any:
-    """What stands in a table of sets for a key of an instance; never 0, which is a free place.
+    """The entry of a key and instance in a table; never 0, which is a free place.
 
-    Instances differ in the upper bits alone, and places are told by the lower ones: the entries of
-    a key are then beside each other, and all its candidates are asked for in one line of memory.
+    The instance changes only upper bits, and places come from the lower ones. So the entries of a
+    key are next to each other, and asking for all candidates touches one cache line.
     """
     entry = word ^ (np.uint64(instance) << _S48)
     return entry if entry != 0 else _ONE
@@ -142,7 +142,7 @@ def _set_contains(table: Any, entry: Any) -> Any:
 
 @part
 def _set_update(table: Any, entry: Any) -> Any:
-    """Put an entry into a table; false where it is there already."""
+    """Put an entry into a table; false if it is there already."""
     mask = np.uint64(len(table) - 1)
     place = entry & mask
     while table[place] != 0:
@@ -164,7 +164,7 @@ def _estimated(harmonic: Any, zeros: Any) -> Any:
 
 @part
 def _register(word: Any) -> Any:
-    """Which register a key goes to, and what it would hold: leading zeros of other bits, plus 1."""
+    """The register of a key, and its rank there: leading zeros of the other bits, plus 1."""
     word = _mixed(word ^ _SECOND)
     rest = word >> np.uint64(_REGISTER_BITS)
     bits = 64 - _REGISTER_BITS
@@ -176,7 +176,7 @@ def _register(word: Any) -> Any:
 
 @part
 def _sketch_after(registers: Any, sums: Any, zeros: Any, v: Any, index: Any, rank: Any) -> Any:
-    """The estimate of an instance with a key more, its sum and its zeros then."""
+    """The estimate of an instance after one more key, with its sum and its zeros then."""
     before = registers[v, index]
     if rank <= before:
         return _estimated(sums[v], zeros[v]), sums[v], zeros[v]
@@ -186,7 +186,7 @@ def _sketch_after(registers: Any, sums: Any, zeros: Any, v: Any, index: Any, ran
 
 
 def _by_load(words: Any, weights: Any, d: Any, loads: Any) -> Any:
-    """PK with d candidates, and shuffle where all instances are candidates."""
+    """PK with d candidates; shuffle where all instances are candidates."""
     chosen = np.empty(len(words), np.int32)
     candidates, taken = np.empty(d, np.int64), np.empty(d, np.int64)
     everywhere = d == len(loads)
@@ -215,14 +215,16 @@ def _with_sets(
     chosen: Any,
     added: Any,
 ) -> Any:
-    """From a unit on; the number of the first that was not placed, for want of room or of units.
+    """Place units from `first` on; returns the number of the first that was not placed.
 
-    `earlier` is the table of the period before, one free place where it does not count. `added`
-    says which units were new to the instance that was chosen.
+    That is len(words), unless the table is half full. `earlier` is the table of the period before;
+    a table of one free place means that it does not count. `added` flags the units whose key was
+    new to the chosen instance.
     """
     candidates, taken = np.empty(d, np.int64), np.empty(d, np.int64)
     used = np.int64(counts.sum())
     for i in range(first, len(words)):
+        # Before the unit is placed: so it is placed once, whole, after the table has grown.
         if 2 * (used + 1) > len(table):
             return i
         word = words[i]
@@ -266,7 +268,7 @@ def _with_sketches(
     chosen: Any,
     added: Any,
 ) -> Any:
-    """All units; `added` says which changed a register of the instance that was chosen."""
+    """Place all units; `added` flags those that changed a register of the chosen instance."""
     candidates, taken = np.empty(d, np.int64), np.empty(d, np.int64)
     for i in range(len(words)):
         _candidates(words[i], candidates, taken, len(loads))
@@ -288,6 +290,7 @@ def _with_sketches(
                         break
         if v < 0:
             v = _picked(rule, candidates, loads, counts, p)
+        # A key that counts as there changes nothing, even where its rank is above the register.
         added[i] = not known and rank > registers[v, index]
         if added[i]:
             counts[v], sums[v], zeros[v] = _sketch_after(registers, sums, zeros, v, index, rank)
@@ -298,7 +301,7 @@ def _with_sketches(
 
 
 def _add_to_sets(words: Any, instances: Any, first: Any, counts: Any, table: Any) -> Any:
-    """Keys that instances have, from one on; the number of the first for which was no room."""
+    """Add keys to instances, from `first` on; returns the first for which there was no room."""
     used = np.int64(counts.sum())
     for i in range(first, len(words)):
         if 2 * (used + 1) > len(table):
@@ -310,7 +313,7 @@ def _add_to_sets(words: Any, instances: Any, first: Any, counts: Any, table: Any
 
 
 def _grow(table: Any, larger: Any) -> Any:
-    """The entries of a table in one with more places; how many there are."""
+    """Copy the entries of a table into a larger one; returns their number."""
     used = 0
     for i in range(len(table)):
         if table[i] != 0:
@@ -322,7 +325,7 @@ def _grow(table: Any, larger: Any) -> Any:
 def _add_to_sketches(
     words: Any, instances: Any, counts: Any, registers: Any, sums: Any, zeros: Any
 ) -> Any:
-    """Keys that have changed the registers of instances."""
+    """Add keys to the registers of instances."""
     for i in range(len(words)):
         v = instances[i]
         index, rank = _register(words[i])
@@ -333,7 +336,7 @@ def _add_to_sketches(
 
 
 def estimate(harmonic: float, zeros: int) -> float:
-    """The number of keys, of registers whose sum of 2**-register and number of zeros these are."""
+    """The estimated number of keys, from the sum of 2**-register and the number of zeros."""
     return float(_estimated.py_func(harmonic, zeros))
 
 

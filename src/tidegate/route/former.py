@@ -1,7 +1,7 @@
-"""The former owners of buckets that have moved, who finish the windows that they began.
+"""The former owners of buckets that have moved, which finish the windows that they began.
 
-With window recreation (StreamCloud; UniMiCo's migration timestamp) no state moves: what is stored
-of times before the timestamp stays with who had it, until no window reaches it any more.
+With window recreation (StreamCloud; UniMiCo's migration timestamp) no state moves: stored tuples
+from before the timestamp stay with the former owner until no window reaches them any more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidegate.batch import EpochId
 class Position:
     """The migration timestamp where windows count tuples: a number in one part of the state.
 
-    The tuples below number `until` of the part `what` came before it. When `over` tuples have come,
-    no window has any of them.
+    Tuples of the part `what` with numbers below `until` came before the migration. When `over`
+    tuples have come, no window has any of those.
     """
 
     what: str
@@ -28,13 +28,13 @@ class Position:
 
 @dataclass(frozen=True)
 class Former:
-    """The owners of an earlier epoch, who finish the windows that began in it.
+    """The owners of an earlier epoch, which finish the windows that began in it.
 
-    What is stored of times below `until_us` stays theirs, from the `until_us` of the epoch before
-    it on. Their last window ends at `over_us`: when the frontier is there, they are done. Parts of
-    the state whose windows count tuples have `positions` instead, and former owners are done when
-    these are reached as well. An input may fall silent before that: from batch `relieved` on, what
-    is left is handed over by its state; None where time alone counts, which does not stand still.
+    Stored tuples with times from the `until_us` of the epoch before to below this `until_us` stay
+    theirs. Their last window ends at `over_us`: when the frontier is there, they are done. Parts of
+    the state whose windows count tuples have `positions`, which must be reached as well. An input
+    may fall silent before that. So from batch `relieved` on, what is left is handed over by its
+    state; None where only time counts, because time does not stand still.
     """
 
     epoch: EpochId
@@ -46,16 +46,16 @@ class Former:
     relieved: int | None = None
 
     def until(self, what: str) -> int:
-        """Up to where a part of the state stays theirs: a number where it has one, else a time."""
+        """Up to where a part of the state stays theirs: a number if it has one, else a time."""
         return next((p.until for p in self.positions if p.what == what), self.until_us)
 
     def is_done(self, frontier_us: int, counts: Mapping[str, int]) -> bool:
-        """Whether nothing of theirs is needed; `counts` are the tuples of parts that have come."""
+        """Whether nothing of theirs is needed; `counts` has the tuples that came, by part."""
         reached = all(counts.get(p.what, 0) >= p.over for p in self.positions)
         return reached and self.over_us <= frontier_us
 
     def recorded(self) -> dict[str, Any]:
-        """It as a manifest has it."""
+        """The entry in a manifest."""
         counted = {p.what: [p.until, p.over] for p in self.positions}
         return {
             "epoch": int(self.epoch),
@@ -68,7 +68,7 @@ class Former:
 
     @staticmethod
     def restored(held: Mapping[str, Any]) -> Former:
-        """What `recorded` gave."""
+        """The former owners whose entry `recorded` made."""
         return Former(
             EpochId(held["epoch"]),
             held["instances"],

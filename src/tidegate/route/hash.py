@@ -1,4 +1,4 @@
-"""The bucket by the hash of the key: all tuples of a key in one place."""
+"""Places a tuple by the hash of its key: all tuples of a key are in one bucket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tidegate.route.partitioner import Int32s, Partitioner, Units
 
 @dataclass(frozen=True)
 class Hash(Partitioner):
-    """Equal keys have one bucket, whatever the mapping; without keys it is bucket 0."""
+    """Equal keys have one bucket, whatever the mapping; without keys it is bucket 0.
+
+    Total work does not depend on the instances. A frequent key is not divided.
+    """
 
     name: ClassVar[str] = "hash"
     splits_keys: ClassVar[bool] = False
@@ -22,7 +25,7 @@ class Hash(Partitioner):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """None: what is placed without a word about it is placed like this."""
+        """None: a state that says nothing about its placement was placed by hash."""
         return ()
 
 

@@ -1,8 +1,8 @@
-"""Remembers which keys each instance has, exactly or nearly.
+"""Remembers which keys each instance has, exactly or approximately.
 
-Both kinds answer the same questions inside the loops (`choice_loop`): add a key to an instance, is
-it there, how many are there. They differ in what they cost: eight to sixteen bytes for each key and
-instance that has it, or 4096 bytes for each instance.
+Both kinds serve the same loops (`choice_loop`): add a key to an instance, ask for a key, count the
+keys. They differ in memory: the exact one takes 16 to 64 bytes for each key and instance that has
+it, the approximate one 4096 bytes for each instance.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ EXACT, HLL = "exact", "hll"
 KINDS = (EXACT, HLL)
 
 CM, AM, CAM, LM = range(4)
-"""The rules that ask for keys: fewest keys; its place, or fewest keys; its place, or fewest tuples;
-both loads."""
+"""The rules that need keys. CM: fewest keys. AM: the key's place, else fewest keys. CAM: the key's
+place, else fewest tuples. LM: a mean of both loads."""
 
 REGISTERS = 4096
-"""Of each instance's HyperLogLog; a register holds at most 31, five bits, in a byte."""
+"""The registers of each instance's HyperLogLog; a register is at most 31, in a byte."""
 
 _FIRST_PLACES = 1_024
 
 
 @dataclass(frozen=True)
 class LoopRule:
-    """What a loop is told: the number of its rule, of candidates, and LM's share of the tuples."""
+    """The arguments of a loop: its rule, the number of candidates, and LM's weight of tuples."""
 
     number: int
     d: int
@@ -56,16 +56,16 @@ class KeyMemory(Protocol):
     ) -> tuple[Int32s, Flags]:
         """Choose an instance for each unit in order, and note it in `loads` and here.
 
-        Gives the instances, and which units have changed what is known of their keys. `earlier` is
-        of the same kind, of the period before, where that counts.
+        Returns the instances, and flags of the units that changed this memory. `earlier` is the
+        memory of the period before, of the same kind; None if that does not count.
         """
 
     def add(self, words: Words, instances: Int64s) -> None:
-        """Keys that instances have."""
+        """Note keys that instances have."""
 
 
 class KeySets:
-    """Exact sets, in one table; grows with the keys of the period, times the places of each."""
+    """Exact sets in one table; grows with the keys of the period, times the instances of each."""
 
     def __init__(self, instances: int) -> None:
         self.counts = np.zeros(instances, np.float64)
@@ -113,7 +113,7 @@ class KeySets:
 
 
 class KeySketches:
-    """HyperLogLog for each instance: its size is that of the registers, whatever the keys."""
+    """A HyperLogLog for each instance; its size does not depend on the keys."""
 
     def __init__(self, instances: int) -> None:
         self.counts = np.zeros(instances, np.float64)
@@ -153,7 +153,7 @@ class KeySketches:
         add_to_sketches()(words, instances, self.counts, *self._sketch)
 
     def raise_to(self, instance: int, registers: Int64s, held: Int64s) -> None:
-        """Registers of an instance that hold at least this much in another sketch of its keys."""
+        """Raise registers of an instance to the values of another sketch of its keys."""
         from tidegate.route.choice_loop import estimate
 
         mine = self.registers[instance]
@@ -164,14 +164,15 @@ class KeySketches:
 
 
 def key_memory(kind: str, instances: int) -> KeyMemory:
-    """An empty one of a kind."""
+    """An empty memory of a kind."""
     return KeySketches(instances) if kind == HLL else KeySets(instances)
 
 
 def load_loop(kind: str | None) -> None:
-    """Have the compiled code that decides with such a memory, or with none.
+    """Load the compiled loops for a kind of memory, or for none.
 
-    A process does it once, before the first decision: it takes half a second, and is none.
+    A process calls it once before the first choice. Loading takes half a second, which must not
+    count as time spent choosing.
     """
     from tidegate.route import choice_loop
 

@@ -1,17 +1,16 @@
-"""Counts what one source has sent to each instance, period by period, across batches.
+"""Counts what one source has sent to each instance, by period, across batches.
 
-A **period** is as long as a window, and has a tally of its own: that is how a partitioner begins
-anew with each window. What a batch adds comes out as rows, which are stored with the state of the
-operator; from them the ledger is made again. A row is one of these:
+A **period** is as long as a window and has a tally of its own: so a partitioner begins anew with
+each window. A batch's additions come out as rows, which are stored with the state of the operator,
+and from which the ledger is made again. A row is one of these:
 
-- a key that was new to its instance: its `word`, the `bucket` that it went to, and 0 tuples
-- tuples that an instance was sent: a `bucket` of it, the word 0, and how many `tuples`
-- tuples that a survey has counted: their bin by `bucket` and, from 1 on, `word`, and `tuples`
-- a register of a survey that holds more: `word` is 32 times its number and what it holds, and
-  there are -1 tuples
+- a key that was new to its instance: its `word`, the `bucket` that it went to, and 0 `tuples`
+- tuples sent to an instance: a `bucket` of the instance, the word 0, and the number of `tuples`
+- tuples counted by a survey: `tuples` in the bin of `bucket` and part `word`, which is from 1 on
+- a register of a survey that has risen: `word` is 32 times its number plus its value, `tuples` -1
 
-The first two belong to one epoch: with other owners of the buckets they begin anew. A survey is the
-same for any owners.
+Rows of the first two kinds belong to one epoch: with other owners of the buckets, counts begin
+anew. A survey does not depend on owners.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from tidegate.route.selection import CHEAP, Costs, Measured, PartitionerChoice
 from tidegate.route.survey import Survey
 
 MOST_TALLIES = 256
-"""A ledger with more of them lets go of all but the newest: a batch may have many short windows."""
+"""A ledger with so many tallies forgets all but the newest: a batch may have many short windows."""
 
 _HELD = 32
-"""A register of a sketch holds less."""
+"""A register of a sketch is less than this."""
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -50,15 +49,15 @@ LEDGER_SCHEMA = pa.schema(
 
 
 def source_number(source: str) -> int:
-    """What stands for a source in the rows of ledgers."""
+    """The number of a source in the rows of ledgers."""
     return int(hash_of([pa.array([source])]).view(np.int64)[0])
 
 
 @dataclass
 class Tally:
-    """One period: how many tuples each instance was sent, and which keys.
+    """The counts of one period: tuples and keys by instance.
 
-    Where a source chooses its partitioner, also what it has chosen, and what it chooses from.
+    Where a source chooses its partitioner, also its choice, and the survey for it.
     """
 
     loads: Int64s
@@ -74,10 +73,11 @@ class Tally:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A source's choice for a period from some tuple on, the one before it, and what it is from.
+    """A source's choice for a period from some tuple on, and the choice before it.
 
-    Without `measured` there was nothing to choose from. With `apart`, tasks that did not see each
-    other's keys have placed tuples, so that one may be in several places whatever was chosen.
+    `measured` is what it was chosen from; None if there was nothing yet. `apart` says that tasks
+    which did not see each other's keys have placed tuples: a key may be in several places whatever
+    was chosen.
     """
 
     period: int
@@ -89,13 +89,13 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Places:
-    """The instances that own buckets, numbered, and which bucket of an instance a key goes to."""
+    """Numbers the instances that own buckets, and finds the bucket of a key at an instance."""
 
     owners: Int64s
     buckets: Int32s
-    """The buckets, those of the first owner first."""
+    """All buckets, by owner."""
     first: Int64s
-    """Where the buckets of each owner begin, and after the last where they end."""
+    """Where the buckets of each owner begin, and where the last ones end."""
 
     @staticmethod
     def of(mapping: Mapping) -> Places:
@@ -109,7 +109,7 @@ class Places:
         return len(self.owners)
 
     def bucket(self, words: Words, chosen: Int32s) -> Int32s:
-        """The bucket of each unit, by its instance and its key."""
+        """The bucket of each unit, from its instance and its key; without a division."""
         begin = self.first[chosen]
         size = (self.first[chosen + 1] - begin).astype(np.uint64)
         low = words & np.uint64(2**32 - 1)
@@ -127,24 +127,24 @@ class Ledger:
 
     mapping: Mapping
     kind: str | None
-    """How keys are remembered; None where they are not."""
+    """The kind of memory for keys; None for no memory."""
     source: int
     places: Places
     overlapping: bool = False
-    """Whether windows cover two periods, so that the one before counts for who looks back."""
+    """Whether windows cover two periods, so that a partitioner may look back to the one before."""
     tallies: dict[int, Tally] = field(default_factory=dict)
     whole: bool = True
-    """Whether all that was noted is here; where not, the next batch has to read it."""
+    """Whether all counts are here; if not, the next batch must read them."""
     costs: Costs = CHEAP
-    """What choices are made by."""
+    """The costs that choices are made by."""
     alone: bool = True
     """Whether no other task places tuples of the source in the same batch."""
     informed: bool = False
-    """Whether what its source has chosen in earlier batches is here."""
+    """Whether the source's choices of earlier batches are here."""
     former: dict[int, PartitionerChoice] = field(default_factory=dict)
-    """What was chosen for periods among the owners of earlier epochs."""
+    """The choices for periods in earlier epochs."""
     chosen: list[Chosen] = field(default_factory=list)
-    """The choices since somebody took them away."""
+    """New choices; the caller takes them away."""
     _news: list[pa.Table] = field(default_factory=list)
 
     @staticmethod
@@ -158,7 +158,7 @@ class Ledger:
         return sum(tally.nbytes for tally in self.tallies.values())
 
     def tally(self, period: int) -> Tally:
-        """That of a period, a new one where there is none."""
+        """The tally of a period; made if there is none."""
         held = self.tallies.get(period)
         if held is None:
             loads = np.zeros(self.places.count, np.int64)
@@ -167,7 +167,7 @@ class Ledger:
         return held
 
     def survey(self, period: int) -> Survey:
-        """That of a period, a new one where there is none."""
+        """The survey of a period; made if there is none."""
         tally = self.tally(period)
         if tally.survey is None:
             tally.survey = Survey(self.mapping.buckets)
@@ -179,32 +179,32 @@ class Ledger:
         return self.places.numbers(self.mapping, np.arange(self.mapping.buckets, dtype=np.int32))
 
     def measured(self, survey: Survey, d: int) -> Measured:
-        """What a survey says to who chooses among the instances of this epoch."""
+        """A survey's measures for a choice among the instances of this epoch."""
         return survey.measured(self.owners, self.places.count, d)
 
     def choose(self, chosen: Chosen) -> None:
-        """Take up a choice, for the units of a period that come."""
+        """Make a choice for the units of a period that are still to come."""
         self.tally(chosen.period).choice = chosen.choice
         self.chosen.append(chosen)
 
     def held(self, period: int) -> PartitionerChoice | None:
-        """What is chosen as a period begins: for itself in an earlier epoch, or for the last."""
+        """The choice that holds as a period begins: its own of an earlier epoch, or the last."""
         before = self.tallies.get(period - 1)
         last = None if before is None else before.choice
         return self.former.get(period, self.former.get(period - 1) if last is None else last)
 
     def note_keys(self, period: int, words: Words, buckets: Int32s) -> None:
-        """Keys that were new to instances in a period, with the buckets they went to."""
+        """Note keys that were new to instances in a period, with the buckets they went to."""
         self._note(period, buckets, words, np.zeros(len(words), np.int64))
 
     def note_sent(self, period: int, sent: Int64s) -> None:
-        """How many tuples more each instance was sent in a period."""
+        """Note how many more tuples each instance was sent in a period."""
         to = np.flatnonzero(sent)
         buckets = self.places.buckets[self.places.first[to]]
         self._note(period, buckets, np.zeros(len(to), np.uint64), sent[to])
 
     def note_survey(self, period: int, bins: Int64s, registers: Int64s) -> None:
-        """What units have added to the survey of a period: tuples of all bins, and registers."""
+        """Note additions to the survey of a period: tuples of all bins, and risen registers."""
         some = np.flatnonzero(bins)
         part, bucket = np.divmod(some, self.mapping.buckets)
         raised = registers * _HELD + self.survey(period).held(registers)
@@ -234,14 +234,14 @@ class Ledger:
         )
 
     def news(self) -> pa.Table | None:
-        """What was noted since the last time; None where nothing was."""
+        """The rows noted since the last call; None if there are none."""
         held, self._news = self._news, []
         return pa.concat_tables(held).combine_chunks() if held else None
 
     def restore(self, tables: Iterable[pa.Table], since: int = MIN_US) -> None:
-        """Take up what was noted in earlier batches of periods from one on.
+        """Take up rows of earlier batches, of periods from `since` on.
 
-        Rows of other sources are left, and those of other epochs that are not of surveys.
+        Ignores rows of other sources, and rows of other epochs except those of surveys.
         """
         for table in tables:
             tuples, word = table.column("tuples").to_numpy(), table.column("word").to_numpy()
@@ -271,13 +271,17 @@ class Ledger:
             self.survey(period).restore(bins, tuples[is_bin], registers, held)
 
     def make_room(self, period: int) -> None:
-        """Before units of a period are placed, after which none of an earlier one are."""
+        """Forget old periods if there are many; call it before units of a period are placed.
+
+        No units of an earlier period may follow in the batch.
+        """
+        # Only the memory forgets; the rows are stored. `whole` has the next batch read them.
         if len(self.tallies) >= MOST_TALLIES:
             self.forget(period - 1)
             self.whole = False
 
     def forget(self, before: int) -> None:
-        """Let go of the periods below one: no unit comes for them any more."""
+        """Forget the periods below one; no unit may come for them any more."""
         for held in (self.tallies, self.former):
             for period in [p for p in held if p < before]:
                 del held[period]

@@ -1,8 +1,9 @@
-"""The partitioners that look at what went before: chapter 3 of the dissertation, one class each.
+"""The partitioners that use earlier choices: chapter 3 of the dissertation, one class each.
 
 Each unit goes to one of `d` candidates, instances that the hash of its key names, or to the least
-loaded of all. Which of them is decided by the tuples and the keys that they have had of the same
-source in the same period; the loops are in `choice_loop`.
+loaded of all. The choice depends on the tuples and keys that they got from the same source in the
+same period; the loops are in `choice_loop`. Total work: a key in several places costs a merge for
+each part beyond the first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tidegate.route.partitioner import Int32s, Int64s, Partitioner, Units
 
 
 class LoadAware(Partitioner):
-    """What they have in common; derive as a frozen dataclass whose fields are the parameters."""
+    """A partitioner with a ledger; derive a frozen dataclass whose fields are the parameters."""
 
     splits_keys: ClassVar[bool] = True
     remembers: ClassVar[str] = "ledger"
@@ -35,7 +36,7 @@ class LoadAware(Partitioner):
 
     @abstractmethod
     def rule(self, instances: int) -> LoopRule:
-        """What the loop is told, among so many instances."""
+        """The arguments of the loop, among so many instances."""
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """Units are placed period by period, in their order within each."""
@@ -64,6 +65,7 @@ class LoadAware(Partitioner):
             keys = None if earlier is None else earlier.keys
             chosen, added = tally.keys.place(words, weights, rule, tally.loads, keys)
         bucket = ledger.places.bucket(words, chosen)
+        # What a replay of a later batch needs to choose the same: new keys, and the loads.
         ledger.note_keys(period, words[added], bucket[added])
         ledger.note_sent(period, tally.loads - before)
         return bucket
@@ -71,7 +73,7 @@ class LoadAware(Partitioner):
 
 @dataclass(frozen=True)
 class Shuffle(LoadAware):
-    """To the instance that has had the fewest tuples: in turn, where units are tuples (SH)."""
+    """To the instance with the fewest tuples (SH): in turn, where units are tuples."""
 
     name: ClassVar[str] = "shuffle"
 
@@ -81,7 +83,7 @@ class Shuffle(LoadAware):
 
 @dataclass(frozen=True)
 class PartialKey(LoadAware):
-    """To the candidate that has had the fewest tuples (PK)."""
+    """To the candidate with the fewest tuples (PK)."""
 
     name: ClassVar[str] = "pk"
     d: int = 2
@@ -95,7 +97,7 @@ class PartialKey(LoadAware):
 
 @dataclass(frozen=True)
 class ByKeys(LoadAware):
-    """What the partitioners have in common that remember keys."""
+    """A partitioner that remembers keys, by the rule `number`."""
 
     d: int = 2
     keys: str = EXACT
@@ -112,7 +114,7 @@ class ByKeys(LoadAware):
 
 @dataclass(frozen=True)
 class FewestKeys(ByKeys):
-    """To the candidate that has the fewest keys (CM)."""
+    """To the candidate with the fewest keys (CM)."""
 
     name: ClassVar[str] = "cm"
     number: ClassVar[int] = CM
@@ -175,7 +177,7 @@ def _words(units: Units) -> Words:
 
 
 def by_period(periods: Int64s) -> list[tuple[int, Int64s | slice]]:
-    """The places of the units of each period, the earliest period first."""
+    """The units of each period as places or a slice, the earliest period first."""
     if not len(periods):
         return []
     if periods[0] == periods[-1] and bool((periods == periods[0]).all()):

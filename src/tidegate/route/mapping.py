@@ -25,8 +25,8 @@ _NONE: Held[str, int] = MappingProxyType({})
 class Mapping:
     """Which instance owns which bucket, during one epoch.
 
-    `formers` are owners of earlier epochs, oldest first, that still finish what began before their
-    buckets moved; there are none but after a switch by window recreation.
+    `formers` are the owners of earlier epochs, oldest first, that still finish windows which began
+    before their buckets moved. Only a switch by window recreation leaves some.
     """
 
     epoch: EpochId
@@ -47,43 +47,44 @@ class Mapping:
 
     @cached_property
     def owner_array(self) -> npt.NDArray[np.int32]:
-        """The owners by bucket, for arithmetic with many of them; not to be changed."""
+        """The owners by bucket, as an int32 array that must not be written."""
         return np.asarray(self.owners, np.int32)
 
     @cached_property
     def running(self) -> int:
-        """How many instances are at work, with those that only finish what they have begun."""
+        """The number of instances at work, including those that only finish windows."""
         finishing = (max(former.owners) + 1 for former in self.formers)
         return max(self.instances, *finishing, 1)
 
     @cached_property
     def tenures(self) -> npt.NDArray[np.int32]:
-        """The owners by epoch, those that still finish something first, and by bucket."""
+        """The owners by epoch and bucket: those of former epochs first, the present ones last."""
         if not self.formers:
             return self.owner_array[np.newaxis]
         return np.array([*(f.owners for f in self.formers), self.owners], np.int32)
 
     def owners_at(self, buckets: Numbers, times: Numbers) -> Numbers:
-        """Who keeps what is stored of buckets and times."""
+        """The instances that keep stored tuples of some buckets and times, one for each pair."""
         ends = np.array([f.until_us for f in self.formers], np.int64)
         found: Numbers = self.tenures[np.searchsorted(ends, times, "right"), buckets]
         return found
 
     def lasting(self, frontier_us: int, counts: Held[str, int] = _NONE) -> Mapping:
-        """The mapping when the frontier is there: without the formers that are done.
+        """The mapping at a frontier: without the formers that are done.
 
-        `counts` has how many tuples of parts of the state have come, where windows count them.
+        `counts` has the number of tuples that came, by part of the state, where windows count them.
         """
         formers = tuple(f for f in self.formers if not f.is_done(frontier_us, counts))
         return self if formers == self.formers else replace(self, formers=formers)
 
     def continues(self, before: Mapping) -> bool:
-        """Whether every instance goes on with just the state that it had before.
+        """Whether every instance goes on with exactly the state that it had before.
 
-        So it is where nothing has moved, and where what has moved is not stored yet.
+        That is so if nothing has moved, or if what has moved has no stored tuples yet.
         """
         if self.owners == before.owners:
             return self.formers == before.formers
+        # After a switch by window recreation the last former owners are just those of `before`.
         *older, last = self.formers or (None,)
         return last is not None and last.epoch == before.epoch and tuple(older) == before.formers
 
@@ -92,12 +93,12 @@ class Mapping:
         return tuple(np.flatnonzero(self.owner_array == instance).tolist())
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is made of the owners is made where it is needed: it does not travel beside them.
+        # Cached properties are computed again where they are needed, not sent to every task.
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
 def even(buckets: int, instances: int, epoch: int = 0) -> Mapping:
-    """Give the buckets out in turn: the mapping that a query starts with."""
+    """Deal the buckets in turn: the mapping that a query starts with."""
     return Mapping(EpochId(epoch), instances, tuple(b % max(instances, 1) for b in range(buckets)))
 
 
@@ -151,7 +152,7 @@ def restored(
 
 
 def _places(owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Of each bucket how many before it have the same owner."""
+    """For each bucket, how many earlier buckets have the same owner."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], owners[order])
     places = np.empty(len(owners), np.int64)

@@ -1,7 +1,7 @@
-"""What every partitioner says about itself: how it chooses buckets, and what that needs.
+"""The interface of partitioners, which choose the bucket of each tuple.
 
-A plan names a partitioner for each operator. It decides about **units**: tuples, or partials that
-stand for several. Adding one is a file of its own and a line in `route/registry.py`.
+A plan names a partitioner for each operator. It places **units**: tuples, or partials that stand
+for several tuples. A new one is a file of its own and a line in `route/registry.py`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ EVERY_INSTANCE = -1
 
 @dataclass(frozen=True)
 class Units:
-    """What is to be placed, in the order of their source: the keys by column, and how many rows.
+    """Units to be placed, in the order of their source: the key columns, and the number of units.
 
-    Without `codes` a unit is a row of the keys (none: no keys); with them, several units may be of
-    one key, and `codes` has its row for each. `weights` is how many tuples each unit stands for,
-    None where it is one, `periods` the period of time it is in. A unit i of a split that was not
+    Without `codes` unit i has the key in row i; `keys` may be empty. With `codes` several units may
+    share a key, and `codes` has the row of each. `weights` is the number of tuples of each unit,
+    None for one each. `periods` is the period of time of each unit. Unit i of a split that was not
     filtered is position `start + i` of its source. `ledger` has what the source has sent before.
     """
 
@@ -54,9 +54,9 @@ class Units:
 class Partitioner(Protocol):
     """Chooses a bucket for each unit; frozen and picklable, so that a plan can carry it.
 
-    The choice may depend on the units of one split, on the mapping, and on the ledger where it is
-    `LoadAware`; on nothing else: a replay of the split must choose the same again. Derive from it
-    as a dataclass whose fields are the parameters; what most do not need has a default.
+    The choice may depend on the units of one split, on the mapping, and for `LoadAware` ones on the
+    ledger; on nothing else, because a replay of the split must choose the same. Derive a dataclass
+    from it, whose fields are the parameters; most members have defaults.
     """
 
     name: ClassVar[str]
@@ -65,23 +65,23 @@ class Partitioner(Protocol):
     and a second subquery merges them."""
 
     remembers: ClassVar[str] = ""
-    """What an aggregate keeps for it from batch to batch, by the name of a placement
-    (`operate.aggregate.placement`); none where it goes by the units of a split alone."""
+    """The placement (`operate.aggregate.placement`) that keeps its memory from batch to batch;
+    empty for one without a memory."""
 
     settled_because: ClassVar[str] = ""
-    """Why `settled` gives another, in a plan."""
+    """The reason that a plan gives if `settled` returns another partitioner."""
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
 
     @property
     def key_memory(self) -> str | None:
-        """How a ledger remembers keys for it; None where it need not."""
+        """The kind of memory for keys that its ledger needs; None for no memory."""
         return None
 
     @property
     def text(self) -> str:
-        """What a user writes for it: its name, and the parameters that are not as usual."""
+        """What a user writes for it: its name, and the parameters that differ from the default."""
         held = [f for f in fields(self) if f.default is not MISSING]  # type: ignore[arg-type]
         given = [(f.name, getattr(self, f.name), f.default) for f in held]
         unusual = [f"{name}={value}" for name, value, usual in given if value != usual]
@@ -89,26 +89,29 @@ class Partitioner(Protocol):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What a state that it has placed depends on, for fingerprints and checkpoints."""
+        """Lines about it in the fingerprint of a state that it has placed."""
         return (f"partitioner {self.text}",)
 
     @property
     def tuple_share(self) -> float:
-        """How much tuples count against keys in the hybrid load of windows."""
+        """The weight of tuples, against that of keys, in the hybrid load of windows."""
         return 0.5
 
     def settled(self, even: bool) -> Partitioner:
-        """Who places units in its stead; `even` says that each is as much work as others."""
+        """The partitioner to use in its place; `even` says that all units are equal work."""
         return self
 
     def in_one_place(self) -> Partitioner | None:
-        """Who places tuples in its stead where those of a key must stay together; None: nobody."""
+        """The partitioner to use in its place if the tuples of a key must stay together.
+
+        None where there is none.
+        """
         return None if self.splits_keys else self
 
 
 @dataclass(frozen=True)
 class Router:
-    """A partitioner at work on one split: what operators ask on the map side."""
+    """A partitioner applied to one split; operators use it on the map side."""
 
     partitioner: Partitioner
     mapping: Mapping
@@ -126,7 +129,7 @@ class Router:
         return replace(self, ledger=ledger)
 
     def counting(self, sent: Sent) -> Router:
-        """The same, which counts what it chooses."""
+        """The same router, which also counts what it chooses."""
         return replace(self, sent=sent)
 
     def buckets(
@@ -137,7 +140,7 @@ class Router:
         codes: Int64s | None = None,
         periods: Int64s | None = None,
     ) -> Int32s:
-        """The bucket of each unit; `rows` counts them, also where there are no keys."""
+        """The bucket of each unit; `rows` is their number, also if there are no keys."""
         units = Units(
             keys,
             rows,

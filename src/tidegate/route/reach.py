@@ -9,14 +9,14 @@ from tidegate.duration import duration_text
 
 @dataclass(frozen=True)
 class Reach:
-    """So much time, so many tuples of an input, or both where its inputs have other windows."""
+    """A length of time, a number of tuples of an input, or both if windows of inputs differ."""
 
     us: int = 0
     tuples: int = 0
 
     @property
     def text(self) -> str:
-        """In words: all that has to pass until no window has what is stored now."""
+        """In words: what has to pass until no window has what is stored now."""
         parts = [f"{duration_text(self.us)} of time"] if self.us or not self.tuples else []
         parts += [f"{self.tuples:,} tuples of an input"] if self.tuples else []
         return " and ".join(parts)

@@ -16,10 +16,12 @@ from tidegate.route.partitioner import Int32s, Partitioner, Units
 
 @dataclass(frozen=True)
 class RoundRobin(Partitioner):
-    """In the order of the source, over the instances and then over the buckets of each.
+    """In turn over the instances, and then over the buckets of each, in the order of the source.
 
-    A source goes on where its split before ended. Behind a filter that is not known; a place by
-    hash then keeps a filter that lets every n-th tuple pass from favouring an instance.
+    A split goes on where the split before it ended, because a tuple's number is its position.
+    Behind a filter the number of tuples before a split is not known. A start by hash then prevents
+    that a filter which passes every n-th tuple favours one instance. Total work does not depend on
+    the instances.
     """
 
     name: ClassVar[str] = "round-robin"
@@ -40,5 +42,5 @@ class RoundRobin(Partitioner):
 
 @lru_cache(maxsize=1_024)
 def _first(source: str, start: int) -> int:
-    """Where a source begins, or a split of it."""
+    """The number with which a source begins, or a split of it: a hash, the same in any process."""
     return int(hash_of([pa.array([source]), pa.array([start])])[0] >> np.uint64(32))

@@ -1,10 +1,10 @@
-"""Which partitioner a window should have: the dissertation's rule, on what a source has measured.
+"""Chooses a partitioner for a period by the dissertation's rule, from a source's counts.
 
-The rule (section 3.8) is: shuffle where groups are far fewer than the tuples of an instance, else
-AM or cAM. What is far fewer is told here by costs, in the work that one tuple is for an instance.
-A third choice is `hash`: where keys are even by themselves, nothing is split and nothing merged. A
-fourth is PK, between the two of the rule: where a few of many keys have more tuples than an
-instance should, it divides those, and splits the others less than shuffle does.
+The rule (section 3.8) is: shuffle if groups are far fewer than the tuples of an instance, else AM
+or cAM. Here costs say what "far fewer" is, in units of the work of one tuple. Two choices are
+added. `hash` splits nothing and merges nothing; it is best where keys are even by themselves. PK is
+between the two of the rule: where a few of many keys have more tuples than an instance should, it
+divides those, and splits the others less than shuffle does.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from enum import IntEnum
 from math import ceil
 
 MARGIN = 0.05
-"""How much cheaper another partitioner must be than the one that is held, as a share: so choices do
-not go back and forth where two are as good as each other, and none is held that is much worse."""
+"""Another partitioner must be cheaper than the present one by this share. So choices do not go back
+and forth between two that are about as good."""
 
 
 class PartitionerChoice(IntEnum):
-    """What a source may choose; the numbers are stored."""
+    """The partitioners that a source may choose; the numbers are part of stored state."""
 
     HASH = 0
     CAM = 1
@@ -32,11 +32,11 @@ class PartitionerChoice(IntEnum):
 
 @dataclass(frozen=True)
 class Costs:
-    """What work is for instances, where folding a tuple is 1.
+    """Costs of work at instances, where folding a tuple is 1.
 
-    `group` is what a group costs at the instance that has it, `part` what merging one part of a
-    group costs. `value` is what it costs to merge a tuple's value, where states keep all of them.
-    `step` is what merging costs by itself, some 400 microseconds however little there is to merge.
+    `group` is the cost of a group at the instance that has it, `part` that of merging one part of a
+    group. `value` is the cost of merging a tuple's value, for states that keep all values. `step`
+    is the fixed cost of merging, some 400 microseconds however little there is to merge.
     """
 
     group: float
@@ -55,10 +55,10 @@ OF_USERS = Costs(group=3, part=2, step=600)
 
 @dataclass(frozen=True)
 class Measured:
-    """What a source has sent in a period, whoever got it, and what choices would make of it.
+    """What a source has sent in a period, and the fullest instance that each choice would make.
 
-    `by_hash` is how many tuples the fullest instance has where keys go by their hash, `by_key`
-    where every key goes to the emptier of its `d` candidates, `by_tuple` where every tuple does.
+    `by_hash` is the number of tuples of the fullest instance if keys go by their hash, `by_key` if
+    every key goes to the emptiest of its `d` candidates, `by_tuple` if every tuple does.
     """
 
     tuples: int
@@ -70,19 +70,19 @@ class Measured:
     d: int
 
     def parts(self, places: int) -> float:
-        """How many parts groups come in where each is divided among so many instances.
+        """The expected number of parts of all groups, if each is divided among so many instances.
 
-        A group of n tuples is at 1 - (1 - 1/V)**n of V places; here all have as many, uneven ones
-        are at fewer.
+        A group of n tuples is at a share 1 - (1 - 1/V)**n of V places. Here all groups count as
+        equally large; uneven groups are in fewer parts.
         """
         absent: float = (1 - 1 / places) ** (self.tuples / max(self.groups, 1))
         return self.groups * places * (1 - absent)
 
     def cost(self, choice: PartitionerChoice, costs: Costs) -> float:
-        """The work until the windows of a period are merged, of the instance that has most.
+        """The work of the busiest instance until the windows of a period are merged.
 
-        None that has anything has less than one group. The step of merging is left out for cAM, of
-        which a window is merged only where several sources or tasks have placed its tuples.
+        An instance with any tuple has at least one group. For cAM the step of merging is left out:
+        its windows are merged only if several sources or tasks have placed their tuples.
         """
         if choice is PartitionerChoice.HASH:
             return self.by_hash + costs.group * self._each(self.groups)
@@ -97,14 +97,15 @@ class Measured:
         return tuples + values + parts + costs.step
 
     def _each(self, count: float) -> int:
-        """What the fullest instance has of so many that are divided evenly."""
+        """The part of the fullest instance if so many are divided evenly."""
         return ceil(count / self.instances)
 
 
 def selected(
     measured: Measured, costs: Costs, held: PartitionerChoice = PartitionerChoice.HASH
 ) -> PartitionerChoice:
-    """The cheapest choice; the one that is held, unless another is cheaper by the margin."""
+    """The cheapest choice, if it is cheaper by MARGIN than the one that is held; else that one."""
     by_cost = {choice: measured.cost(choice, costs) for choice in PartitionerChoice}
     best = min(PartitionerChoice, key=lambda choice: by_cost[choice])
+    # Ties go to the first choice in the order of the enumeration, so that replays choose alike.
     return best if by_cost[best] < (1 - MARGIN) * by_cost[held] else held

@@ -1,10 +1,9 @@
-"""What the tuples of a period are like, wherever they went: what `auto` decides from.
+"""Describes the tuples of a period, wherever they went, so that `auto` can choose a partitioner.
 
-A survey counts tuples by the hash of their key, in bins, and keys with a HyperLogLog. Both can be
-added up, so it does not matter how the tuples were cut into batches and tasks; both are the same
-for any owners of the buckets, so a switch does not end them. A bin is part of a bucket: from the
-bins follows exactly what each instance has where keys go by their hash. A key with many tuples
-shows as a bin with many.
+A survey counts tuples in bins of the hash of their key, and keys with a HyperLogLog. Both add up,
+so the cut into batches and tasks does not matter; neither depends on the owners of buckets, so a
+survey outlives a switch. A bin is part of a bucket: so bins say exactly what each instance would
+have if keys went by their hash. A key with many tuples shows as a bin with many.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from tidegate.route.partitioner import Int64s
 from tidegate.route.selection import Measured
 
 LEAST_BINS = 1_024
-"""A key is seen beside the others of its bin where it has well above one in so many tuples."""
+"""A key stands out in its bin if it has well above one in so many tuples."""
 
 _PIECES = 8
-"""In how many pieces a bin is placed to tell where its tuples would go one by one."""
+"""A bin is placed in so many pieces, to estimate where its tuples would go one by one."""
 
 
 class Survey:
-    """Of one period of one source; takes up 8 bytes for each bin and 4 kB for the keys."""
+    """The survey of one period of one source; takes 8 bytes for each bin and 4 kB for the keys."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
@@ -39,32 +38,33 @@ class Survey:
         return int(self.bins.sum())
 
     def add(self, words: Words, tuples: Int64s) -> tuple[Int64s, Int64s]:
-        """Keys with the tuples of each; they may be there several times.
+        """Count keys with the number of tuples of each; a key may come several times.
 
-        Gives the tuples of each bin, and the registers of the sketch that hold more than before.
+        Returns the tuples added to each bin, and the registers of the sketch that have risen.
         """
         place = (words % np.uint64(len(self.bins))).astype(np.int64)
         added = np.bincount(place, tuples, len(self.bins)).astype(np.int64)
         self.bins += added
+        # The estimate follows from registers alone, so only risen ones are stored.
         before = self.keys.registers[0].copy()
         self.keys.add(words, np.zeros(len(words), np.int64))
         return added, np.flatnonzero(self.keys.registers[0] > before)
 
     def held(self, registers: Int64s) -> Int64s:
-        """What registers of the sketch hold."""
+        """The values of registers of the sketch."""
         held: Int64s = self.keys.registers[0, registers].astype(np.int64)
         return held
 
     def restore(self, bins: Int64s, tuples: Int64s, registers: Int64s, held: Int64s) -> None:
-        """What `add` has given: tuples of bins, and what registers hold."""
+        """Take up what `add` returned in earlier batches: tuples of bins, values of registers."""
         np.add.at(self.bins, bins, tuples)
         self.keys.raise_to(0, registers, held)
 
     def measured(self, owners: Int64s, instances: int, d: int) -> Measured:
-        """What choices would make of these tuples, with the owner of each bucket by its number.
+        """What each choice would make of these tuples; `owners` numbers the owner of each bucket.
 
-        What keys would be that each go to one of `d` candidates is told by bins that do, those with
-        the most tuples first; and what tuples would be that do so, by pieces of bins.
+        Keys that each go to one of `d` candidates are estimated by bins that do, largest first;
+        tuples that each do so are estimated by pieces of bins.
         """
         from tidegate.route.choice_loop import by_load
 

@@ -104,7 +104,7 @@ def compare_queries(
     runs a loop to its end. Outputs wait in a temporary folder, which must have room for both; what
     is held of them in memory is a batch and the rows of one instant.
     """
-    pairs = _pairs(old, new)
+    pairs = output_pairs(old, new)
     with tempfile.TemporaryDirectory(prefix="tidegate-compare-") as scratch:
         folders = Path(scratch, "old"), Path(scratch, "new")
         for plan, folder in zip((old, new), folders, strict=True):
@@ -114,7 +114,12 @@ def compare_queries(
             }
             run(prepare(plan, place, sinks, options))
         outputs = tuple(
-            _compared((old, a, folders[0]), (new, b, folders[1]), most) for a, b in pairs
+            compare_outputs(
+                ComparedSide(old, a, _read(_place(folders[0], a))),
+                ComparedSide(new, b, _read(_place(folders[1], b))),
+                most,
+            )
+            for a, b in pairs
         )
     of_old, of_new = {str(a.name) for a, _ in pairs}, {str(b.name) for _, b in pairs}
     return ComparedQueries(
@@ -125,7 +130,8 @@ def compare_queries(
     )
 
 
-def _pairs(old: Plan, new: Plan) -> list[tuple[Target, Target]]:
+def output_pairs(old: Plan, new: Plan) -> list[tuple[Target, Target]]:
+    """The outputs that are compared: by their names, or the only one of each."""
     if len(old.targets) == len(new.targets) == 1:
         return [(old.targets[0], new.targets[0])]
     named = {target.name: target for target in new.targets}
@@ -155,18 +161,37 @@ def _place(folder: Path, target: Target) -> Path:
     return folder / "rows" / (target.name or "_")
 
 
-def _compared(
-    old: tuple[Plan, Target, Path], new: tuple[Plan, Target, Path], most: int
-) -> ComparedOutput:
-    a, b = (plan.port(target.edge).schema for plan, target, _ in (old, new))
-    types, others = ({f.name: f.type for f in schema} for schema in (a, b))
+@dataclass(frozen=True)
+class ComparedSide:
+    """One output of one query, with the rows that are compared."""
+
+    plan: Plan
+    target: Target
+    rows: Iterator[pa.RecordBatch]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.plan.port(self.target.edge).schema
+
+    def reader(self, names: Sequence[str]) -> OutputReader:
+        """Hands out its rows with some of their columns, instant by instant."""
+        port = self.plan.port(self.target.edge)
+        # A time that only orders rows is not among their columns; then the one that they show.
+        shown = [name for name in (port.time, WINDOW[1], EVENT_TIME) if name in port.schema.names]
+        return OutputReader(self.rows, shown[0], names)
+
+
+def compare_outputs(old: ComparedSide, new: ComparedSide, most: int) -> ComparedOutput:
+    """The rows of two outputs, of which at most `most` differences are listed."""
+    types, others = ({f.name: f.type for f in side.schema} for side in (old, new))
     common = [name for name in types if types[name] == others.get(name)]
-    keys = tuple(n for n in old[1].key.names if n in common and n in new[1].key.names)
+    known = new.target.key.names
+    keys = tuple(n for n in old.target.key.names if n in common and n in known)
     log = DifferenceLog(most)
-    rows = [_rows(side, common) for side in (old, new)]
+    rows = [side.reader(common) for side in (old, new)]
     compare_rows(rows[0], rows[1], keys, log)
     return ComparedOutput(
-        old[1].name,
+        old.target.name,
         (rows[0].taken, rows[1].taken),
         {name: type_name(type_) for name, type_ in types.items() if name not in others},
         {name: type_name(type_) for name, type_ in others.items() if name not in types},
@@ -178,14 +203,6 @@ def _compared(
         keys,
         log,
     )
-
-
-def _rows(side: tuple[Plan, Target, Path], names: Sequence[str]) -> OutputReader:
-    plan, target, folder = side
-    port = plan.port(target.edge)
-    # A time that only orders rows is not among their columns; then the one that they show.
-    shown = [name for name in (port.time, WINDOW[1], EVENT_TIME) if name in port.schema.names]
-    return OutputReader(_read(_place(folder, target)), shown[0], names)
 
 
 def _read(folder: Path) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import RowsSeen, StepSeen
+from tidegate.driver.signing import ChainSigner, check_chain
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredRunner, Place
 from tidegate.session.recorded_script import RecordedScript, record_script
@@ -77,6 +78,7 @@ def prepare(
         receiver = None if lineage is None else lineage.receiver()
         store = Store.open(checkpoint or str(temporary))
         before = None if lineage is None else lineage.run_before(store)
+        check_chain(store, options.sign)
         place.check_checkpoint(store.location, store.files.local)
         loop = Loop(
             plan,
@@ -102,6 +104,8 @@ def prepare(
         if script is not None:
             finished = loop.manifest.finished
             loop.on_run(partial(record_script, store, plan.fingerprint, script, finished=finished))
+    if options.sign is not None:
+        loop.books.observe(ChainSigner(store, options.sign, loop.manifest))
     if lineage is not None and receiver is not None:
         from tidegate.session.lineage import observe_lineage  # needs a client of HTTP
 

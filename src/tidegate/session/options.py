@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from operator import index
+from os import PathLike, fspath
 from typing import Any
 
 from tidegate.driver.options import RunOptions, read_as
@@ -17,6 +18,7 @@ from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError, QueryError
 from tidegate.memory import Allowance, bytes_of
 from tidegate.query.output import Output
+from tidegate.state.signature import SigningKey
 
 
 def run_options(
@@ -77,21 +79,25 @@ def memory_of(limit: str | int | None) -> Allowance:
     return Allowance.of(None if limit is None else bytes_of(limit, where), where)
 
 
-def keep_us(asked: str | timedelta | float | None, where: str, checkpoint: object) -> int | None:
-    """How long the states of earlier batches are kept, in microseconds; None where they are not."""
-    if asked is None:
-        return None
-    if checkpoint is None:
-        raise OptionError(
-            where,
-            "needs a checkpoint",
-            "none",
-            "Say where it is to be, with --checkpoint DIR or checkpoint=.",
-        )
-    kept_us = round(seconds_of(asked, where) * 1e6)
-    if kept_us <= 0:
-        raise OptionError(where, "must be more than nothing", str(asked))
-    return kept_us
+def checkpoint_options(
+    checkpoint: object,
+    keep: str | timedelta | float | None,
+    sign: str | PathLike[str] | None,
+    dashes: str = "",
+) -> dict[str, Any]:
+    """What is asked of a checkpoint: how long it keeps earlier states, and who signs its batches.
+
+    `dashes` are those that the options begin with on a command line.
+    """
+    for name, asked in (("keep", keep), ("sign", sign)):
+        if asked is not None and checkpoint is None:
+            remedy = "Say where it is to be, with --checkpoint DIR or checkpoint=."
+            raise OptionError(dashes + name, "needs a checkpoint", "none", remedy)
+    kept_us = None if keep is None else round(seconds_of(keep, f"{dashes}keep") * 1e6)
+    if kept_us is not None and kept_us <= 0:
+        raise OptionError(f"{dashes}keep", "must be more than nothing", str(keep))
+    key = None if sign is None else SigningKey.of_file(fspath(sign), f"{dashes}sign")
+    return {"keep_us": kept_us, "sign": key}
 
 
 def seconds_of(trigger: str | timedelta | float, where: str) -> float:

@@ -94,6 +94,8 @@ class RecordedRun:
     def check_repeatable(self, batch: int) -> None:
         """Refuse a batch that cannot run again, with those that can."""
         there = self.past.repeatable
+        if self.newest.was_cut_over and batch == self.newest.batch:
+            there.remove(batch)  # its state is that of the query that follows it
         if batch not in there:
             raise CheckpointError(
                 self.store.location,

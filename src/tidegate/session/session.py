@@ -32,7 +32,7 @@ from tidegate.query.table import TableDef
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import Location, prepare, title_of
 from tidegate.session.look import look
-from tidegate.session.options import keep_us, memory_of, policy_of, run_options
+from tidegate.session.options import checkpoint_options, memory_of, policy_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.program_script import ProgramScripts
@@ -375,6 +375,7 @@ class Session:
         mapping: object = None,
         start_empty: bool = False,
         keep: str | timedelta | float | None = None,
+        sign: str | PathLike[str] | None = None,
         lineage: str | PathLike[str] | None = None,
         lineage_every: str | timedelta | float | None = None,
         dashboard: bool | int | str | None = None,
@@ -387,9 +388,9 @@ class Session:
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
         `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
         has the owner of each bucket at the start. With `start_empty` a changed query may have
-        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`.
-        `lineage` is a file or URL for OpenLineage events, one in `lineage_every` (10 minutes).
-        `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
+        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`;
+        `sign` is a PEM file with the key that signs each batch. `lineage` is a file or URL for
+        events, one in `lineage_every` (10 minutes). `dashboard` is the port of a page; True: any.
         """
         options = run_options(
             instances,
@@ -404,11 +405,10 @@ class Session:
             available_now=available_now,
             handover=handover,
             start_empty=start_empty,
-            keep_us=keep_us(keep, "keep", checkpoint),
+            **checkpoint_options(checkpoint, keep, sign),
             budget=NO_BUDGET if self._budget is None else self._budget.query(),
         )
-        place = self._place.but(exchange, execution)
-        join = JoinOptions(method, routing, options.buckets)
+        place, join = self._place.but(exchange, execution), JoinOptions(method, routing, buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
         told = lineage_options(lineage, lineage_every, "lineage", program_job(title_of(plan)))

@@ -138,10 +138,13 @@ def _from_record(
     while first > oldest and first - 1 in there:
         first -= 1
     made = _Made(folders, dict.fromkeys(record.newest.digests, True), after=first - 1)
+    if record.newest.was_cut_over:  # and the new query has made nothing yet
+        made.after, first = last, last + 1
     if first:
         digests = record.past.of(first - 1).digests
         made.rows_before = {name: of["rows"] for name, of in digests.items()}
-    for batch in record.repeated(plan, first, last, sinks=sinks, scratch=scratch):
+    again = record.repeated(plan, first, last, sinks=sinks, scratch=scratch)
+    for batch in again if first <= last else ():
         for name in made.again:
             made.digests[name] = batch.made.digests[name]["digest"]
             if not batch.again(name):

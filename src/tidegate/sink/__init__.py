@@ -1,11 +1,10 @@
-"""Where results go: each sink takes a batch in two steps, written before the commit, shown after.
+"""Where results go. A sink writes a batch before its commit and shows it after.
 
 `of` makes the sink that a URI names; `protocol` says what a sink of your own has to do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import Any
 from urllib.parse import quote
 
 from tidegate.remote.scheme import REMOTE
@@ -65,10 +64,7 @@ def files(
     address = Address.of_folder(fspath(path), "sink")
     if address.scheme not in REMOTE:
         return FileSink(path, format, nonfinite=nonfinite)
-    given = {"format": format, "nonfinite": nonfinite}
-    for name, value in given.items():
-        address = address.with_parameter(name, name, value)
-    return RemoteSink.at(address, None)
+    return RemoteSink.at(address.with_given(format=format, nonfinite=nonfinite), None)
 
 
 def delta(path: str | PathLike[str], append: bool = False) -> LakeSink:
@@ -80,7 +76,8 @@ def delta(path: str | PathLike[str], append: bool = False) -> LakeSink:
 
     place = fspath(path)
     uri = f"delta+{place}" if place.lower().startswith("s3://") else f"delta:{quote(place)}"
-    return DeltaSink.at(_appending(Address.parse(uri, "sink.delta"), append), None)
+    address = Address.parse(uri, "sink.delta").with_given(append="true" if append else None)
+    return DeltaSink.at(address, None)
 
 
 def iceberg(
@@ -103,11 +100,7 @@ def iceberg(
     given = {n: value for n, value in said.items() if value is not None}
     place = quote(fspath(catalog))
     address = Address(f"iceberg:{place}", "iceberg", place, given, "sink.iceberg")
-    return IcebergSink.at(_appending(address, append), None)
-
-
-def _appending(address: Address, append: bool) -> Address:
-    return address.with_parameter("append", "append", "true") if append else address
+    return IcebergSink.at(address.with_given(append="true" if append else None), None)
 
 
 def kafka(
@@ -125,16 +118,12 @@ def kafka(
     topic has. `more` are the other parameters of such a URI: `format`, `registry`, `subject`,
     `partitions`, `partition`, `late`, `rejected`, `nonfinite`, `timeout`, `config`.
     """
-    given: Mapping[str, Any] = {
-        "key": key if key is None or isinstance(key, str) else ",".join(key),
-        "upsert": "yes" if upsert else None,
-        "append": "yes" if append else None,
-        **more,
-    }
-    address = Address.parse(uri, "sink")
-    for name, value in given.items():
-        if value is not None:
-            address = address.with_parameter(name, name, str(value))
+    address = Address.parse(uri, "sink").with_given(
+        key=key if key is None or isinstance(key, str) else ",".join(key),
+        upsert="yes" if upsert else None,
+        append="yes" if append else None,
+        **{name: str(value) for name, value in more.items() if value is not None},
+    )
     return KafkaSink.at(address, None)
 
 
@@ -158,11 +147,8 @@ def postgres(uri: str, table: str | None = None, newest: bool = False) -> Postgr
     With `newest` the table has one row for each key, as `memory(newest=True)`. A password comes
     from PGPASSWORD, ~/.pgpass or PGSERVICE, and never stands in the URI.
     """
-    address = Address.parse(uri, "sink")
-    given = {"table": table, "newest": "true" if newest else None}
-    for name, value in given.items():
-        if value is not None:
-            address = address.with_parameter(name, name, value)
+    newest_text = "true" if newest else None
+    address = Address.parse(uri, "sink").with_given(table=table, newest=newest_text)
     return PostgresSink.at(address, None)
 
 

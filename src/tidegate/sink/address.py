@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote
 
 from tidegate.errors import OptionError, near
-from tidegate.remote.scheme import refuse_keys, shown
+from tidegate.remote.scheme import distinct, refuse_keys, shown
 
 FILE = "file"
 """The scheme of folders, also of those given as a plain path."""
@@ -23,8 +23,8 @@ _PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 class Address:
     """Where results go: `scheme:place?name=value&...`, or the plain path of a folder.
 
-    `place` is what the sinks of a scheme make of it; of `file` it is a path of this system. `where`
-    is what the user calls it, for messages.
+    Each scheme reads `place` in its own way; for `file` it is a path of this system. Messages call
+    the address `where`.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Address:
 
     @staticmethod
     def parse(text: str, where: str) -> Address:
-        """Take a URI apart; whether there are sinks of its scheme is not asked here."""
+        """Take a URI apart. Does not check whether there are sinks of its scheme."""
         if not text.strip():
             raise OptionError(
                 where, "must say where results go", repr(text), "Give a folder, or console:."
@@ -60,13 +60,13 @@ class Address:
 
     @staticmethod
     def of_folder(path: str, where: str) -> Address:
-        """What a program calls a folder: a path with any characters, or a URI by its slashes."""
+        """The folder that a program names: a path with any characters, or a URI with slashes."""
         if _PLACE.match(path):
             return Address.parse(path, where)
         return Address(path, FILE, path, where=where)
 
     def with_parameter(self, option: str, name: str, value: str) -> Address:
-        """The same place with a parameter that came as an option beside the URI."""
+        """The same place with a parameter from an option; refused where the URI says otherwise."""
         there = self.parameters.get(name, value)
         if there != value:
             raise OptionError(
@@ -76,6 +76,14 @@ class Address:
                 f"Keep one of {value} and {there}.",
             )
         return replace(self, parameters={**self.parameters, name: value})
+
+    def with_given(self, **options: str | None) -> Address:
+        """The same place with options of a program as parameters; None is an option not given."""
+        address = self
+        for name, value in options.items():
+            if value is not None:
+                address = address.with_parameter(name, name, value)
+        return address
 
     def check_parameters(self, *known: str) -> None:
         """Refuse parameters that a sink does not have."""
@@ -89,7 +97,7 @@ class Address:
                 )
 
     def check_bare(self) -> None:
-        """Refuse whatever stands beside the scheme."""
+        """Refuse anything besides the scheme."""
         if self.place:
             raise OptionError(
                 self.where,
@@ -101,7 +109,6 @@ class Address:
 
 
 def _parameters(query: str, text: str, where: str) -> dict[str, str]:
-    found: dict[str, str] = {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
     except ValueError:
@@ -111,12 +118,7 @@ def _parameters(query: str, text: str, where: str) -> dict[str, str]:
             shown(text),
             "In the name of a folder write ? as %3F and the whole as file:///path.",
         ) from None
-    for name, value in pairs:
-        if name in found:
-            got = f"{name} twice in {shown(text)}"
-            raise OptionError(where, "a parameter can be given once", got, f"Keep one {name}.")
-        found[name] = value
-    return found
+    return distinct(pairs, where, OptionError, within=f" in {shown(text)}")
 
 
 def _local_path(place: str, text: str, where: str) -> str:

@@ -1,10 +1,10 @@
-"""What each batch has published, in a small file beside the batches that no later one changes.
+"""Records what each batch published, in a small file of its own that never changes.
 
-`_ledger/batch=NNNNNNNN` has the names, rows, bytes and checksums of the parts of a batch, those of
-side outputs too. The manifest knows the newest batches only; so older ones are checked by these
-(`tidegate state DIR --verify`). A ledger is written before its batch is published and costs no
-sync: its text ends with a checksum, and one that a loss of power has taken cannot be read as
-another. A restart writes that of the newest batch again.
+`_ledger/batch=NNNNNNNN` lists the names, rows, bytes and checksums of the parts of a batch, with
+those of its side outputs. Manifests know only the newest batches, so `tidegate state DIR --verify`
+checks the older ones by these files. A sink writes the ledger before it publishes the batch, and
+does not sync it: the text carries a checksum, so a ledger that a loss of power damaged is not
+mistaken for another. A restart writes the ledger of the newest batch again.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from tidegate.batch import BatchId
-from tidegate.sink.receipt import Receipt
+from tidegate.sink.receipt import NO_FILE, Receipt
 
 LEDGER = "_ledger"
-NO_FILE = "no such file"
-"""What is wrong with a part that is not there."""
 
 _NAME = re.compile(r"batch=(\d{8,})")
 _LISTED = 100
-"""So many problems are told one by one."""
+"""How many problems are listed one by one."""
 
 
 @dataclass(frozen=True)
 class SeenPart:
-    """A published part looked at again: where, in which folder, and what is wrong with it."""
+    """A published part that was read again: its path, its folder, and what is wrong with it."""
 
     path: str
     folder: str
@@ -39,11 +37,11 @@ class SeenPart:
 
 @runtime_checkable
 class PublishedSink(Protocol):
-    """A sink whose published batches can be looked at again by its URI; nothing is changed."""
+    """A sink whose published batches can be read again by its URI. No call changes anything."""
 
     @property
     def uri(self) -> str:
-        """Where the parts of a batch can be found by who only has its manifest; see `verify`."""
+        """The place that a manifest records, by which `verify` finds the parts of a batch."""
 
     def batch_names(self, folder: str) -> Sequence[str]:
         """The names of what is in a folder of the output, sorted; `""` is the output itself."""
@@ -57,11 +55,11 @@ class PublishedSink(Protocol):
 
 @dataclass(frozen=True)
 class Past:
-    """The batches that an output has published.
+    """What a check of the batches that an output has published found.
 
-    `problems` are parts that differ from what was published, or that are not there beside others of
-    their folder. `warnings` tell of folders that are gone as a whole, because somebody may have
-    archived them, and of batches that nothing is known of.
+    `problems` are parts that differ from what was published, or that are missing while others of
+    their folder are there. `warnings` are folders that are gone as a whole, because somebody may
+    have archived them, and batches without a readable ledger.
     """
 
     batches: int
@@ -71,20 +69,32 @@ class Past:
     warnings: tuple[str, ...]
 
 
+def batch_folder(batch: int) -> str:
+    """The name of the folder of a batch, and of its ledger. Names sort as the batches do."""
+    return f"batch={batch:08d}"
+
+
+def batch_numbers(names: Sequence[str]) -> list[int]:
+    """The batches whose folders or ledgers are among some names, ascending."""
+    return sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+
+
 def ledger_name(batch: int) -> str:
     """The name of a ledger below the folder of an output."""
-    return f"{LEDGER}/batch={batch:08d}"
+    return f"{LEDGER}/{batch_folder(batch)}"
 
 
 def ledger_text(batch: int, receipts: Sequence[Receipt]) -> bytes:
     """The ledger of a batch: the same bytes whoever publishes it, and however often."""
+    # What only one writer knows (its try, its place aside) stays out, so that a restart which
+    # publishes the batch again finds the ledger that is there already equal to its own.
     plain = [replace(receipt, more={}, digest=None).to_dict() for receipt in receipts]
     body = json.dumps({"batch": batch, "parts": plain}, sort_keys=True)
     return f"{zlib.crc32(body.encode()):08x} {body}\n".encode()
 
 
 def ledger_receipts(data: bytes) -> list[Receipt] | None:
-    """The parts that a ledger has; None where it is not as it was written."""
+    """The parts that a ledger lists; None where the ledger is damaged."""
     stated, _, body = data.rstrip(b"\n").partition(b" ")
     if stated != f"{zlib.crc32(body):08x}".encode() or not data.endswith(b"}\n"):
         return None
@@ -92,12 +102,12 @@ def ledger_receipts(data: bytes) -> list[Receipt] | None:
 
 
 def past_of(sink: PublishedSink, before: int) -> Past:
-    """Check all batches before one by their ledgers: reads all that was published."""
+    """Check all batches before one by their ledgers; reads everything they have published."""
     batches, parts, size = 0, 0, 0
     problems: list[str] = []
     gone: dict[str, list[str]] = {}
     unreadable: list[int] = []
-    known = _batches(sink.batch_names(LEDGER), before)
+    known = _batches(sink, LEDGER, before)
     for batch in known:
         try:
             receipts = ledger_receipts(sink.ledger(BatchId(batch)))
@@ -119,7 +129,7 @@ def past_of(sink: PublishedSink, before: int) -> Past:
         "empty: archived or deleted"
         for top, names in gone.items()
     ]
-    without = sorted({*_batches(sink.batch_names(""), before)} - {*known})
+    without = sorted({*_batches(sink, "", before)} - {*known})
     for what, found in (("no ledger", without), ("a ledger that cannot be read", unreadable)):
         if found:
             warnings.append(
@@ -131,13 +141,12 @@ def past_of(sink: PublishedSink, before: int) -> Past:
     return Past(batches, parts, size, tuple(listed), tuple(warnings))
 
 
-def _batches(names: Sequence[str], before: int) -> list[int]:
-    found = (_NAME.fullmatch(name) for name in names)
-    return sorted(int(name[1]) for name in found if name is not None and int(name[1]) < before)
+def _batches(sink: PublishedSink, folder: str, before: int) -> list[int]:
+    return [batch for batch in batch_numbers(sink.batch_names(folder)) if batch < before]
 
 
 def _looked_at(seen: Sequence[SeenPart]) -> tuple[list[str], list[str]]:
-    """What is wrong, part by part, and the folders of which nothing is there."""
+    """The problems, part by part, and the folders that are missing as a whole."""
     there = {part.folder for part in seen if part.wrong != NO_FILE}
     wrong = [f"{p.path}: {p.wrong}" for p in seen if p.wrong is not None and p.folder in there]
     return wrong, list(dict.fromkeys(p.folder for p in seen if p.folder not in there))

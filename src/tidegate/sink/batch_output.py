@@ -15,10 +15,9 @@ from tidegate.sink.receipt import Part, Receipt
 class BatchOutput:
     """One batch of results, in the output order, with its side outputs.
 
-    `late` has one table per stream: the stream's columns and why the tuple was late. `rejected`
-    has one row per tuple that had no readable time or could not be parsed. Where tasks have
-    written the rows already, `receipts` are those of their parts, in the order of the parts, and
-    `rows` is only the last of them.
+    `late` has one table per stream: the stream's columns and why the tuple was late. `rejected` has
+    one row per tuple that had no readable time or could not be parsed. Where tasks have written the
+    rows already, `receipts` confirm their parts in order, and `rows` holds only the last part.
     """
 
     rows: pa.Table
@@ -28,13 +27,13 @@ class BatchOutput:
 
     @property
     def count(self) -> int:
-        """How many rows the batch has, without side outputs."""
+        """The number of rows of the batch, without side outputs."""
         if self.receipts is None:
             return int(self.rows.num_rows)
         return sum(receipt.rows for receipt in self.receipts)
 
     def digest(self) -> Digest:
-        """The digest of the rows of this batch alone; reads them, or the receipts of tasks."""
+        """The digest of the rows of this batch alone, computed or from the receipts of tasks."""
         if self.receipts is None:
             return Digest.of(self.rows)
         whole = Digest()
@@ -44,7 +43,7 @@ class BatchOutput:
 
 
 class HeldParts:
-    """A part writer that holds the tables of one batch; for sinks that are not `parallel`."""
+    """A part writer that holds the tables of one batch in memory, for sinks in one process."""
 
     def __init__(self) -> None:
         self._tables: dict[Part, pa.Table] = {}
@@ -54,7 +53,7 @@ class HeldParts:
         return Receipt(part.side or "rows", rows.num_rows)
 
     def output(self, schema: pa.Schema | None = None) -> BatchOutput:
-        """What was written, as one batch; the schema is for one that has no rows."""
+        """The written parts as one batch; a batch without rows gets `schema`."""
         late = {p.stream: table for p, table in self._tables.items() if p.side == "late"}
         rows = self._tables.get(Part(), (schema or pa.schema([])).empty_table())
         return BatchOutput(rows, late, self._tables.get(Part(side="rejected")))
@@ -62,7 +61,7 @@ class HeldParts:
 
 @dataclass(frozen=True)
 class CountedParts:
-    """A part writer that keeps nothing and says how many rows there were; for any task."""
+    """A part writer that keeps nothing and only counts the rows; works in any task."""
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
         return Receipt(part.side or "rows", rows.num_rows)

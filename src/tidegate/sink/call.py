@@ -1,4 +1,4 @@
-"""Results handed to functions of the user's, kept in the checkpoint until they have taken them."""
+"""Hands results to functions of the user; the checkpoint keeps each batch until they took it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.batch import BatchId
 from tidegate.errors import SinkError
-from tidegate.sink.kept import KeptParts, read_kept
+from tidegate.sink.kept import DroppedSides, KeptParts, part_of, read_kept
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
 
@@ -19,12 +19,13 @@ _log = logging.getLogger(__name__)
 class CallSink:
     """Gives every committed batch that has rows to a function, `function(table, batch)`.
 
-    Late tuples go to `late(table, batch, stream)` and those that could not be read to
-    `rejected(table, batch)`, before the rows and only where there are any. Without these functions
-    they are dropped, which the log says once, and counted.
+    Late tuples go to `late(table, batch, stream)` and unreadable ones to `rejected(table, batch)`,
+    before the rows and only where there are any. Without these functions they are counted and
+    dropped, and the log says so once.
 
-    The batch is kept in the checkpoint until the next one has been given away, so after a crash the
-    newest one is given again: functions must treat a batch number they have seen as a replacement.
+    The checkpoint keeps the batch until the next one has been handed over. So after a crash the
+    newest batch is handed over again: functions must treat a batch number they have seen as a
+    replacement.
     """
 
     parallel = False
@@ -43,9 +44,8 @@ class CallSink:
         self.rejected = rejected
         self._opening: Opening | None = None
         self._given: dict[str, BatchId] = {}
-        """What is kept of batches that have been given away, by name."""
-        self._told: set[str] = set()
-        """The side outputs that were said to be dropped."""
+        """The kept parts of the newest batch that was handed over, by name."""
+        self._dropped = DroppedSides(_log, "give {}=function to tg.sink.call")
 
     def __repr__(self) -> str:
         return f"CallSink({getattr(self.function, '__name__', repr(self.function))})"
@@ -57,19 +57,18 @@ class CallSink:
     def begin(self, batch: BatchId) -> KeptParts:
         assert self._opening is not None
         sides = {s for s, f in (("late", self.late), ("rejected", self.rejected)) if f}
-        name = f"{self._output}.{self._opening.owner:08d}"  # not that of a run that was paused
+        # The owner in the name: a paused run that wakes up must not overwrite what we have kept.
+        name = f"{self._output}.{self._opening.owner:08d}"
         return KeptParts(self._keep, batch, name, frozenset(sides))
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         own = [r for r in receipts if r.name.startswith(f"{self._output}.")]
         where, until = _where(self.function), "the function has taken it"
         kept = [(r, read_kept(self._keep, batch, r, where, until)) for r in own if r.bytes]
-        for receipt in own:
-            if not receipt.bytes:
-                self._tell_dropped(batch, str(receipt.more["side"]))
-        # The rows come first among receipts and last here: who has them has all of the batch.
+        self._dropped.tell(where, batch, own)
+        # The rows come first among receipts and last here: whoever has them has the whole batch.
         for receipt, table in reversed(kept):
-            self._give(batch, Part(**receipt.more), table)
+            self._give(batch, part_of(receipt), table)
         for name, earlier in self._given.items():
             self._keep.delete(earlier, name)
         self._given = {r.name: batch for r, _ in kept}
@@ -90,7 +89,7 @@ class CallSink:
     def _give(self, batch: BatchId, part: Part, rows: pa.Table) -> None:
         function = {"late": self.late, "rejected": self.rejected}.get(part.side, self.function)
         if function is None:
-            return  # the run that has written it had one
+            return  # the run that wrote the batch had a function for it; this one has not
         stream = (part.stream,) if part.side == "late" else ()
         try:
             function(rows, int(batch), *stream)
@@ -101,15 +100,6 @@ class CallSink:
                 f"{type(error).__name__}: {error}",
                 "The batch is committed and is given again at the next start.",
             ) from error
-
-    def _tell_dropped(self, batch: BatchId, side: str) -> None:
-        if side not in self._told:
-            self._told.add(side)
-            _log.warning(
-                "%s: rows that are %s, from batch %d on, are counted and dropped. To have them, "
-                "give %s=function to tg.sink.call.",
-                *(_where(self.function), side, batch, side),
-            )
 
 
 def _where(function: Callable[..., None]) -> str:

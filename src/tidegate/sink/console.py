@@ -1,4 +1,4 @@
-"""Results on the terminal: a live table of the newest window, or plain rows when piped."""
+"""Shows results on the terminal: a live table of the newest window, or plain rows when piped."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class ConsoleSink:
-    """Prints committed batches; on a terminal the newest rows in place, else all rows as CSV.
+    """Prints committed batches: on a terminal the newest rows in place, else all rows as CSV.
 
-    Late and rejected tuples are marked lines on standard error, apart from the rows. What a crash
-    kept from the terminal is not shown again.
+    Late and rejected tuples are marked lines on standard error. A batch that a crash kept from the
+    terminal is not shown later.
     """
 
     parallel = False
@@ -66,7 +66,7 @@ class ConsoleSink:
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         if batch not in self._held:
-            return  # committed by another process: it was on another terminal, or lost
+            return  # another process wrote it, and showed it on its terminal or lost it
         output = self._held.pop(batch).output()
         self._sides.write(output)
         rows = output.rows

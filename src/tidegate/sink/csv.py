@@ -1,4 +1,4 @@
-"""Tables as CSV; what a line of text has no form for is written as JSON inside its cell."""
+"""Writes tables as CSV; values that CSV has no form for are JSON inside their cell."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A number for the row sequence of an output, which no cut into batches or parts changes.
+"""A number for the row sequence of an output; no cut into batches or parts changes it.
 
-Each row becomes 64 bits from its cells with the names and kinds of their columns; rows are folded
-in order as a polynomial modulo 2**61 - 1. The digest of one sequence after another is worked out of
-their digests alone, so tasks and runs can each have a part. NULL is a value, all NaN are one, -0.0
-is not 0.0. It finds accidents: it is no proof against somebody who computes another sequence with
-the same digest. Costs O(rows) for each column, and O(bytes) of texts.
+Each row becomes 64 bits, from its cells and the names and kinds of their columns. Rows are folded
+in order as a polynomial modulo 2**61 - 1. The digest of two sequences, one after the other, follows
+from their digests alone, so tasks and runs can each digest their part. NULL is a value, all NaN are
+equal, -0.0 differs from 0.0. The digest finds accidents; it is no proof against somebody who
+computes another sequence with the same digest. Costs O(rows) for each column, O(bytes) for texts.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tidegate.sink.digest_array import Words
 
 _ITEM, _CHUNK_ROWS = "item", 262_144
 _LOOP_ROWS, _LONG_BYTES = 2_048, 1_024
-"""Rows, or a text, for which the loops of `digest_loop` are taken."""
+"""From this many rows, or this many bytes of a text, on the compiled `digest_loop` is used."""
 
 
 @dataclass(frozen=True)
 class Digest:
-    """The digest of a sequence of rows, and how many they are; that of none is 0."""
+    """The digest of a sequence of rows, and their number; the digest of no rows is 0."""
 
     rows: int = 0
     value: int = 0
 
     @staticmethod
     def of(table: pa.Table) -> Digest:
-        """The digest of a table's rows; the loops are imported where they pay."""
+        """The digest of a table's rows."""
         found, batches = Digest(), table.to_batches(max_chunksize=_CHUNK_ROWS)
         if len(batches) > 1 + table.num_rows // _LOOP_ROWS:
             batches = table.combine_chunks().to_batches(max_chunksize=_CHUNK_ROWS)
@@ -48,18 +48,19 @@ class Digest:
         return found
 
     def with_rows(self, hashes: Words) -> Digest:
-        """The digest with more rows at the end, by their hashes."""
+        """The digest with more rows at the end, given by their hashes."""
         folded = _loops(len(hashes)).fold(hashes, np.uint64(self.value))
         return Digest(self.rows + len(hashes), int(folded))
 
     def then(self, other: Digest) -> Digest:
-        """The digest of these rows with those of another behind them."""
+        """The digest of these rows followed by the rows of another digest."""
+        # As digits in a number: the earlier rows move up by one power of the base for each row.
         moved = self.value * pow(digest_array.BASE, other.rows, digest_array.PRIME)
         return Digest(self.rows + other.rows, (moved + other.value) % digest_array.PRIME)
 
     @property
     def text(self) -> str:
-        """The number as people compare it."""
+        """The number in 16 hexadecimal digits."""
         return f"{self.value:016x}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Digest:
 
 
 def row_hashes(batch: pa.RecordBatch) -> Words:
-    """64 bits for each row, of its cells in the order of the columns."""
+    """64 bits for each row, mixed from its cells in the order of the columns."""
     hashes = np.zeros(batch.num_rows, np.uint64)
     for field, column in zip(batch.schema, batch.columns, strict=True):
         _mix(hashes, column, field.name)
@@ -80,7 +81,7 @@ def row_hashes(batch: pa.RecordBatch) -> Words:
 
 
 def _mix(hashes: Words, column: pa.Array, name: str) -> None:
-    """Put a column into the hashes of rows."""
+    """Mix a column into the hashes of rows, in place."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind, nulls = _kind(column.type), _nulls(column)
@@ -97,7 +98,7 @@ def _mix(hashes: Words, column: pa.Array, name: str) -> None:
 
 
 def _loops(rows: int) -> ModuleType:
-    """What mixes and folds this many rows: importing Numba for a few would take longer."""
+    """The module that mixes and folds this many rows; importing Numba for a few takes longer."""
     if rows < _LOOP_ROWS:
         return digest_array
     from tidegate.sink import digest_loop
@@ -140,7 +141,7 @@ def _kind(type_: pa.DataType) -> str:
 
 
 def _words(column: pa.Array, kind: str) -> Words:
-    """64 bits for each cell, equal where the values are; anything where it is NULL."""
+    """64 bits for each cell: equal values have equal bits, a NULL cell any."""
     if kind == "struct":
         hashes = np.zeros(len(column), np.uint64)
         for field, inner in zip(column.type, column.flatten(), strict=True):
@@ -168,7 +169,7 @@ def _words(column: pa.Array, kind: str) -> Words:
 
 
 def _decimals(column: pa.Array) -> Words:
-    """Of the value and the scale, in whatever width it is held."""
+    """Hashes of value and scale, the same for every width that holds the decimal."""
     wide = column.cast(pa.decimal256(76, column.type.scale))
     parts = np.frombuffer(wide.buffers()[1] or b"", np.uint64).reshape(-1, 4)
     parts = parts[wide.offset : wide.offset + len(wide)]
@@ -181,7 +182,7 @@ def _decimals(column: pa.Array) -> Words:
 
 
 def _lists(column: pa.Array) -> Words:
-    """Of the items in their order: a polynomial of their hashes, modulo 2**64, and the length."""
+    """Hash each list: a polynomial of the hashes of its items modulo 2**64, plus its length."""
     if pa.types.is_map(column.type):
         column = column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
     lengths = np.array(pc.list_value_length(column).fill_null(0).to_numpy(), np.int64)
@@ -192,6 +193,7 @@ def _lists(column: pa.Array) -> Words:
     places = np.arange(len(items)) - np.repeat(ends - lengths, lengths)
     base = np.uint64(0x9E3779B97F4A7C15)
     powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, base), dtype=np.uint64)
+    # A list's polynomial is the difference of two prefix sums; modulo 2**64 that is exact.
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes * powers[places])])
     found: Words = (sums[ends] - sums[ends - lengths]) + lengths.astype(np.uint64)
     return found

@@ -1,7 +1,7 @@
 """The loops of a digest as operations on arrays, for few rows: they need no Numba.
 
-A run that writes a handful of rows would else import Numba for its digest alone. `digest_loop` is
-several times as fast per row; both give the same numbers.
+Without them a run that writes a handful of rows would import Numba for its digest alone.
+`digest_loop` is several times as fast per row; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SEED, NULL = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 M1, M2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 PRIME = 2**61 - 1
 BASE = 0x0B4E0F9A3C6D1E57
-"""What a row is worth beside the one after it; any number below the prime that is not small."""
+"""The base of the polynomial: any number below the prime that is not small."""
 
 _U64 = np.uint64
 _WORD_BYTES = 8
@@ -31,7 +31,11 @@ def _mixed(words: Words) -> Words:
 
 
 def mix_words(rows: Words, words: Words, nulls: Bools, column: np.uint64) -> None:
-    """Put 64 bits of each cell into the hashes of rows; `nulls` is empty where none is NULL."""
+    """Mix 64 bits of each cell into the hashes of rows, in place.
+
+    `rows` and `words` are uint64 of equal length; `nulls` has as many, or none where no cell is
+    NULL.
+    """
     _mix_cells(rows, _mixed(words), nulls, column)
 
 
@@ -42,7 +46,10 @@ def mix_texts(
     nulls: Bools,
     column: np.uint64,
 ) -> None:
-    """Put texts into the hashes of rows, eight bytes at a time; costs O(longest text) calls."""
+    """Mix texts into the hashes of rows, eight bytes at a time; costs O(longest text) calls.
+
+    Text i is `data[offsets[i]:offsets[i + 1]]`; there is one offset more than rows.
+    """
     begins, lengths = offsets[:-1], np.diff(offsets)
     cells = _mixed(lengths.astype(np.uint64))
     for start in range(0, int(lengths.max(initial=0)), _WORD_BYTES):
@@ -64,7 +71,7 @@ def _mix_cells(rows: Words, cells: Words, nulls: Bools, column: np.uint64) -> No
 
 
 def fold(rows: Words, before: np.uint64) -> int:
-    """The digest of rows behind those of another digest; row by row in Python's integers."""
+    """The digest `before` with these rows after it; row by row in Python's integers."""
     found = int(before)
     for row in (rows >> _U64(3)).tolist():
         found = (found * BASE + row + 1) % PRIME

@@ -34,13 +34,16 @@ def _mixed(word: Any) -> Any:
 @part
 def _reduced(number: Any) -> Any:
     """A number modulo the prime 2**61 - 1."""
+    # 2**61 is 1 modulo the prime, so the bits above it are simply added to those below.
     number = (number & _PRIME) + (number >> _S61)
     return number - _PRIME if number >= _PRIME else number
 
 
 @part
 def _product(a: Any, b: Any) -> Any:
-    """The product of two numbers below 2**61, modulo the prime; 2**61 is 1 there."""
+    """The product of two numbers below 2**61, modulo the prime."""
+    # Schoolbook multiplication in halves of 32 bits, because 64 bits cannot hold the product. The
+    # high product counts 2**64 = 8 * 2**61, which is 8; the upper bits of `middle` count 2**61.
     a_high, a_low, b_high, b_low = a >> _S32, a & _LOW32, b >> _S32, b & _LOW32
     middle = a_high * b_low + a_low * b_high
     low = a_low * b_low
@@ -75,7 +78,7 @@ def _mix_texts(rows: Any, offsets: Any, data: Any, nulls: Any, column: Any) -> N
 def _fold(rows: Any, before: Any) -> Any:
     found = before
     for i in range(len(rows)):
-        # Never 0, so that one row more always counts.
+        # Plus one, so that a row counts even where its hash is 0.
         found = _reduced(_product(found, _BASE) + _reduced(rows[i] >> _S3) + _ONE)
     return found
 

@@ -23,10 +23,10 @@ _WINDOW = ("window_start", "window_end")
 
 @dataclass(frozen=True)
 class Excerpt:
-    """At most `SHOWN_ROWS` rows as text, so that no batch is held in memory for them.
+    """At most `SHOWN_ROWS` rows as text, so that the batch itself need not stay in memory.
 
-    Of windows it is the newest one's first rows, else the last rows. `rows` counts all rows of
-    the newest window, or of the batch.
+    Results of windows show the first rows of the newest window, others the last rows. `rows` counts
+    all rows of that window, or of the batch.
     """
 
     columns: tuple[ShownColumn, ...]
@@ -35,7 +35,7 @@ class Excerpt:
 
     @staticmethod
     def of(rows: pa.Table) -> Excerpt:
-        """The excerpt of a batch with at least one row; costs the rows shown, and a search."""
+        """The excerpt of a batch with at least one row; costs O(rows shown) and one comparison."""
         first, last = max(0, rows.num_rows - SHOWN_ROWS), rows.num_rows
         total, window = last, [n for n in _WINDOW if n in rows.schema.names]
         if "window_end" in window:
@@ -57,7 +57,7 @@ class Excerpt:
 
     @property
     def title(self) -> str:
-        """What the rows are: the window they belong to, or just the newest."""
+        """The window of the rows, or "newest rows" where there are no windows."""
         if not self.window:
             return "newest rows"
         start, end = self.window[0], self.window[-1]
@@ -67,7 +67,7 @@ class Excerpt:
         return f"newest window {start} to {time if start.startswith(f'{day} ') else end}"
 
     def picture(self, width: int, limit_rows: int = SHOWN_ROWS) -> Group:
-        """The rows in `width` character cells, then a note of what had no room."""
+        """The rows in `width` character cells, then a note of what did not fit."""
         chosen, widths = _fitting(self.columns, width)
         count = min(limit_rows, self.shown)
         # The first rows of a window, the last rows of a sequence without windows.
@@ -84,7 +84,7 @@ class Excerpt:
 
 
 def first_rows_picture(rows: pa.Table, width: int) -> Group:
-    """All rows of a small table in `width` character cells, with a note of what had no room."""
+    """All rows of a small table in `width` character cells, with a note of what did not fit."""
     return Excerpt(shown_columns(rows), (), rows.num_rows).picture(width, rows.num_rows)
 
 
@@ -94,7 +94,7 @@ def _missing(rows: int, columns: int) -> str:
 
 
 def _fitting(columns: Sequence[ShownColumn], width: int) -> tuple[list[ShownColumn], list[int]]:
-    """The columns from the left that fit, with their widths; always one, however narrow."""
+    """The columns that fit, from the left, with their widths; at least one, however narrow."""
     chosen: list[ShownColumn] = []
     widths: list[int] = []
     left = width
@@ -102,7 +102,7 @@ def _fitting(columns: Sequence[ShownColumn], width: int) -> tuple[list[ShownColu
         wide = min(_width(column), _WIDEST_CELL)
         if wide > left:
             if chosen and (column.numeric or left < _NARROWEST_CELL):
-                break  # a number that is cut would be another number
+                break  # a truncated number would read as another number
             wide = max(left, 1)
         chosen.append(column)
         widths.append(wide)
@@ -111,7 +111,7 @@ def _fitting(columns: Sequence[ShownColumn], width: int) -> tuple[list[ShownColu
 
 
 def _width(column: ShownColumn) -> int:
-    """In character cells of a terminal, where nothing has to be cut."""
+    """The width of a column in character cells, if nothing is cut."""
     return max(cell_len(text or "NULL") for text in (column.name, *column.cells))
 
 

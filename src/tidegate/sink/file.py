@@ -1,4 +1,4 @@
-"""Writes one file in pieces, and moves it into place when it is whole."""
+"""Writes one file in pieces, and moves it into place once it is whole."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Writer(Protocol):
 def table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     """A writer of a file that appears, or replaces one, when the block ends without an error.
 
-    Memory is that of a piece. Raises OptionError before anything is written where it could not be,
-    and SinkError where writing fails on the way; neither leaves anything behind.
+    Needs memory for one piece. Raises OptionError where the path cannot be written, before writing
+    anything, and SinkError where writing fails; neither leaves anything behind.
     """
     if format not in _WRITERS:
         raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))
@@ -65,48 +65,36 @@ def _check_target(path: Path) -> None:
         )
 
 
-class _Parquet:
+class _Lines:
+    """Lines of text: every piece is complete by itself."""
+
+    def __init__(self, out: IO[bytes], write: Callable[[pa.Table, IO[bytes]], object]) -> None:
+        self._out, self._write = out, write
+
+    def write(self, table: pa.Table) -> None:
+        self._write(table, self._out)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def _parquet(out: IO[bytes], schema: pa.Schema) -> Writer:
     """A row group per piece."""
-
-    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
-        self._writer = pyarrow.parquet.ParquetWriter(out, schema, compression="zstd")
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        self._writer.close()
+    writer: Writer = pyarrow.parquet.ParquetWriter(out, schema, compression="zstd")
+    return writer
 
 
-class _Csv:
-    """A header, then lines."""
-
-    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
-        self._out = out
-        self._out.write(csv_text(schema.empty_table(), header=True).encode())
-
-    def write(self, table: pa.Table) -> None:
-        self._out.write(csv_text(table, header=False).encode())
-
-    def close(self) -> None:
-        """Nothing: every piece is complete."""
+def _csv(out: IO[bytes], schema: pa.Schema) -> Writer:
+    out.write(csv_text(schema.empty_table(), header=True).encode())
+    return _Lines(out, lambda table, out: out.write(csv_text(table, header=False).encode()))
 
 
-class _Json:
-    """An object per line."""
-
-    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
-        self._out = out
-
-    def write(self, table: pa.Table) -> None:
-        write_json(table, self._out)
-
-    def close(self) -> None:
-        """Nothing: every piece is complete."""
+def _json(out: IO[bytes], schema: pa.Schema) -> Writer:
+    return _Lines(out, write_json)
 
 
 _WRITERS: dict[str, Callable[[IO[bytes], pa.Schema], Writer]] = {
-    "parquet": _Parquet,
-    "csv": _Csv,
-    "json": _Json,
+    "parquet": _parquet,
+    "csv": _csv,
+    "json": _json,
 }

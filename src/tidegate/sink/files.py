@@ -14,9 +14,9 @@ from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, SeenPart, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, SeenPart, batch_folder, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, WRITERS, Form
-from tidegate.sink.part import SIDES, FilePartWriter, unwritten
+from tidegate.sink.part import SIDES, FilePartWriter, side_folder, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.refusal import (
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 class FileSink:
-    """A folder of results; read in the order of their names its files are the output sequence.
+    """A folder of results: its files, read in the order of their names, are the output sequence.
 
-    `_late` and `_rejected` beside the batches, or in the folder `sides`, hold the side outputs, in
-    batch folders of their own that exist only where there is something in them.
+    Side outputs go to `_late` and `_rejected`, beside the batches or in the folder `sides`. They
+    have batch folders of their own, which exist only where there is something in them.
     """
 
     parallel = True
@@ -59,14 +59,14 @@ class FileSink:
         self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
         self._used = False
-        """Whether something was written or published since it was opened."""
+        """Whether this run has written or published anything here, or an earlier one has."""
         self._attempt = ""
         self._new = False
-        """Whether nothing was committed when it was opened, and nothing was begun since."""
+        """Whether the query had committed nothing at `open` and has begun nothing since."""
         self._begun: BatchId | None = None
-        """The batch that this run is writing, or has written last."""
+        """The batch that this run writes now, or wrote last."""
         self._waiting: BatchId | None = None
-        """The batch that is committed, or about to be, and not published."""
+        """The batch that is committed, or about to be, and not yet published."""
 
     def __repr__(self) -> str:
         return f"FileSink({str(self.path)!r}, format={self.format!r})"
@@ -85,13 +85,13 @@ class FileSink:
 
     @property
     def uri(self) -> str:
-        """Where the parts of a batch can be found by who only has its manifest; see `verify`."""
+        """The place that a manifest records, by which `verify` finds the parts of a batch."""
         sides = "" if self.sides == self.path else f"?sides={quote(os.path.abspath(self.sides))}"
         return f"file://{quote(os.path.abspath(self.path))}{sides}"
 
     def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
-        """Read the parts of a committed batch where they are, and compare them; changes nothing."""
-        place = self.path / _folder(batch)
+        """Compare the parts of a committed batch with their receipts; changes nothing."""
+        place = self.path / batch_folder(batch)
         there = disk.exists(place)
         parts = self._published(batch, receipts) if there else self._staged(batch, receipts)
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
@@ -130,39 +130,42 @@ class FileSink:
                 error.strerror or str(error),
                 "Give access or see to the disk, or choose another --out.",
             ) from error
-        self._used = bool(opening.results)  # what earlier runs have left here is of this checkpoint
+        self._used = bool(opening.results)  # earlier runs of this checkpoint have written here
 
     def begin(self, batch: BatchId) -> FilePartWriter:
         self._used = True
-        place = self.path / _folder(batch)
+        place = self.path / batch_folder(batch)
         try:
-            if self._new and is_there(self.path / LEDGER):  # of results that are gone
+            if self._new and is_there(self.path / LEDGER):  # left by results that were deleted
                 disk.remove_tree(self.path / LEDGER)
             self._new = False
-            self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
+            self._attempt = self._staging.begin(batch_folder(batch), keep=self._waiting)
         except OSError as error:
             raise unwritten(str(place), error) from error
         self._begun = batch
-        folder, name = os.path.abspath(self._staging.tasks), f"{_folder(batch)}.{self._attempt}"
+        folder, name = (
+            os.path.abspath(self._staging.tasks),
+            f"{batch_folder(batch)}.{self._attempt}",
+        )
         return FilePartWriter(folder, name, self.form, str(place))
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[Receipt]:
         try:
-            sealed = self._staging.seal(_folder(batch), self._attempt, receipts)
+            sealed = self._staging.seal(batch_folder(batch), self._attempt, receipts)
         except OSError as error:
-            raise unwritten(str(self.path / _folder(batch)), error) from error
+            raise unwritten(str(self.path / batch_folder(batch)), error) from error
         self._waiting = batch
         return sealed
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
+        """Move the side outputs into place, then the batch itself; a crash leaves the rest aside.
 
-        The last move is the one that counts: a batch that is in place stays as it is, whatever it
-        is. What another process has written is read and compared with its checksum before that.
+        The last move is the one that counts: a batch that is in place is never changed. Parts that
+        another process has written are read and compared with their checksums before it.
         """
         self._used = True
-        place = self.path / _folder(batch)
-        aside = self._staging.attempt(_folder(batch), _attempt(receipts))
+        place = self.path / batch_folder(batch)
+        aside = self._staging.attempt(batch_folder(batch), _attempt(receipts))
         try:
             if is_there(place):
                 self._check_published(batch, receipts)
@@ -174,6 +177,8 @@ class FileSink:
                 for side in SIDES:
                     if is_there(aside / side):
                         self._move_side(batch, receipts, side)
+                # The batch comes last: whoever finds it finds its sides and its ledger as well,
+                # and a restart that does not find it does all of these steps again.
                 self._write_ledger(batch, receipts)
                 disk.current().replace(aside, place)
                 disk.current().sync_folder(self.path)
@@ -189,11 +194,11 @@ class FileSink:
             self._staging.sweep(None, ended=False)
 
     def close(self) -> None:
-        if self._used:  # else the run was refused, and nothing here is its own
+        if self._used:  # a run that was refused owns nothing here
             self._staging.sweep(self._waiting, ended=True)
 
     def _check_place(self, opening: Opening) -> None:
-        """Refuse a folder that this run cannot begin, or go on, to write in."""
+        """Refuse a folder in which this run cannot begin or continue to write."""
         if disk.is_file(self.path):
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
@@ -201,8 +206,8 @@ class FileSink:
         if opening.newest is None or not opening.results:
             self._check_unused()
         else:
-            results = [_folder(batch) for batch in opening.results]
-            self._check_continued(_folder(opening.newest), results)
+            results = [batch_folder(batch) for batch in opening.results]
+            self._check_continued(batch_folder(opening.newest), results)
         whole = self.path.absolute()
         nearest = next((p for p in (whole, *whole.parents) if disk.exists(p)), whole)
         if not disk.is_folder(nearest) or not disk.current().writable(nearest):
@@ -214,17 +219,16 @@ class FileSink:
             )
 
     def _check_unused(self) -> None:
-        """A new run begins in a folder without results, so that none of another are read as its."""
+        """Refuse a folder with results: readers would take those of another run for this one's."""
         there = _found(self.path, "batch=")
         there += [p for side in SIDES for p in _found(self.sides / side, "batch=")]
         if there:
             raise results_there(str(self.path), str(min(there).relative_to(self.sides)))
 
     def _check_continued(self, newest: str, written: Sequence[str]) -> None:
-        """A run continues in the folder that has its results: the newest, and none beyond it.
+        """Refuse a folder that lacks the results of this checkpoint, or has some beyond the newest.
 
-        Where only the newest of those written is missing, it is the folder all the same: the batch
-        will run again.
+        Where only the newest batch is missing the folder is accepted: that batch will run again.
         """
         last = written[0]
         beyond = [p.name for p in _found(self.path, "batch=") if p.name > newest]
@@ -240,18 +244,21 @@ class FileSink:
             raise results_missing(str(self.path), last, more)
 
     def _check_staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Every part is aside as it was written, or of a side output that was moved already."""
+        """Raise LostOutputError unless each part is aside as written, or moved already (sides)."""
         found = first_damage(self._staged(batch, receipts), contents=batch != self._begun)
         if found is not None:
-            place = self.path / _folder(batch)
+            place = self.path / batch_folder(batch)
             more = f"; or to go on without the batch, make an empty folder {place}"
             raise part_lost(str(found[0]), found[1], more)
 
     def _check_published(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """What is in place belongs to its readers; say so where it is not what was committed."""
-        place = self.path / _folder(batch)
+        """Log where the batch in place differs from what was committed; it stays as it is.
+
+        Where the staged parts are still there too, the folder in place is of another run: refused.
+        """
+        place = self.path / batch_folder(batch)
         changed = first_damage(
-            [(place / r.name, r) for r in receipts if _side(r) is None], contents=False
+            [(place / r.name, r) for r in receipts if side_folder(r) is None], contents=False
         )
         if changed is None:
             return
@@ -262,7 +269,7 @@ class FileSink:
         _log.warning(CHANGED, *changed)
 
     def _write_ledger(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Say what the batch has, beside it; nothing is done where that is said already."""
+        """Write the ledger of the batch, unless the same one is there."""
         path, text = self.path / ledger_name(batch), ledger_text(batch, receipts)
         if is_there(path):
             if self.ledger(batch) == text:
@@ -274,30 +281,34 @@ class FileSink:
 
     def _published(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
         """Where the parts of a batch are when it is published."""
-        place = self.path / _folder(batch)
+        place = self.path / batch_folder(batch)
         sides = {side: self.sides / side / place.name for side in SIDES}
-        return [(sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts]
+        found = [(sides.get(side_folder(r) or "", place), r) for r in receipts]
+        return [(folder / os.path.basename(r.name), r) for folder, r in found]
 
     def _staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
-        """Where the parts of a batch are until it is published; sides are moved before the rest."""
-        aside, found = self._staging.attempt(_folder(batch), _attempt(receipts)), []
+        """Where the parts of a batch are until it is published: sides may be moved already."""
+        aside, found = self._staging.attempt(batch_folder(batch), _attempt(receipts)), []
         for receipt in receipts:
-            path, side = aside / receipt.name, _side(receipt)
+            path, side = aside / receipt.name, side_folder(receipt)
             if side is not None and not is_there(aside / side):
-                path = self.sides / side / _folder(batch) / os.path.basename(receipt.name)
+                path = self.sides / side / batch_folder(batch) / os.path.basename(receipt.name)
             found.append((path, receipt))
         return found
 
     def _move_side(self, batch: BatchId, receipts: Sequence[Receipt], side: str) -> None:
-        """Put a side output into its place and make that durable.
+        """Move a side output into its place, durably.
 
-        One that is there was moved before a crash, in an earlier try of the batch. It stays if it
-        is the same; if it was damaged, it goes when the other is in its place.
+        Where one is there already, an earlier try moved it before a crash. It stays if it is the
+        same. If it is damaged it is put aside, and removed once the new one is in place.
         """
-        aside = self._staging.attempt(_folder(batch), _attempt(receipts))
-        target, old = self.sides / side / _folder(batch), aside.with_name(f"{aside.name}.{side}")
+        aside = self._staging.attempt(batch_folder(batch), _attempt(receipts))
+        target, old = (
+            self.sides / side / batch_folder(batch),
+            aside.with_name(f"{aside.name}.{side}"),
+        )
         if is_there(target):
-            own = [r for r in receipts if _side(r) == side]
+            own = [r for r in receipts if side_folder(r) == side]
             there = [(target / os.path.basename(r.name), r) for r in own]
             if first_damage(there, contents=True) is None:
                 disk.remove_tree(aside / side)
@@ -312,20 +323,10 @@ class FileSink:
 
 
 def _found(folder: Path, prefix: str) -> list[Path]:
-    """What begins so in a folder, sorted; nothing where there is no such folder."""
+    """What begins with a prefix in a folder, sorted; nothing where there is no such folder."""
     return [folder / name for name in names_in(folder) if name.startswith(prefix)]
 
 
-def _folder(batch: int) -> str:
-    return f"batch={batch:08d}"
-
-
 def _attempt(receipts: Sequence[Receipt]) -> str:
-    """Whose try of a batch receipts are of; that of nobody where another kind of sink wrote it."""
+    """The try that sealed these receipts; "" where another kind of sink wrote them."""
     return next((str(r.more[ATTEMPT]) for r in receipts if ATTEMPT in r.more), "")
-
-
-def _side(receipt: Receipt) -> str | None:
-    """The folder of the side output that a part is of, if it is of one."""
-    side = os.path.dirname(receipt.name)
-    return side if side in SIDES else None

@@ -1,8 +1,8 @@
 """How files of results are written: their format, and what JSON does with NaN and infinities.
 
-JSON has no such numbers. They are refused before the batch is committed, or written as the texts
-"NaN", "Infinity" and "-Infinity" where the sink was asked to; CSV and Parquet have them. Late and
-rejected tuples never stop a run: there they are texts.
+JSON has no such numbers; CSV and Parquet have. In JSON they are refused before the batch is
+committed, or written as the texts "NaN", "Infinity" and "-Infinity" where the sink is told to. Late
+and rejected tuples must never stop a run, so there they are always texts.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tidegate.sink.csv import write_csv
 from tidegate.sink.json import first_nonfinite, objects, write_json
 
 PARAMETERS = ("format", "nonfinite")
-"""What a URI of files may say."""
+"""The parameters of a URI of files."""
 
 REFUSE, TEXT = NONFINITE = "refuse", "text"
 
 _JSON = "json"
 _SHOWN = 200
-"""So much of a row is shown in a message."""
+"""How many characters of a row a message shows."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The format of a sink's files; one that cannot be written cannot be made. Small, picklable."""
+    """The format of a sink's files, checked when it is created. Small and picklable."""
 
     format: str = "parquet"
     nonfinite: str = REFUSE
@@ -54,7 +54,7 @@ class Form:
 
     @staticmethod
     def at(address: Address) -> Form:
-        """What the parameters of a URI say; others are not looked at."""
+        """The form that the parameters of a URI ask for; ignores other parameters."""
         given = {
             name: address.parameters[name] for name in PARAMETERS if name in address.parameters
         }
@@ -69,9 +69,9 @@ class Form:
         WRITERS[self.format](rows, out)
 
     def check(self, rows: pa.Table, where: str, out: str = "DIR?format=json&") -> None:
-        """Before rows of results are written: refuse what their format has no form for.
+        """Refuse rows with values that the format has no form for; called before they are written.
 
-        `out` is how the URI of the sink begins that would write them.
+        The remedy shows a URI of the sink that would write them; it begins with `out`.
         """
         if (self.format, self.nonfinite) != (_JSON, REFUSE):
             return
@@ -89,7 +89,7 @@ class Form:
 
 
 def _write_parquet(table: pa.Table, out: Any) -> None:
-    # A dictionary of floats costs half of the time of writing and saves nothing.
+    # Dictionaries of floats cost half of the writing time and save nothing.
     repeating = [f.name for f in table.schema if not pa.types.is_floating(f.type)]
     pyarrow.parquet.write_table(table, out, compression="zstd", use_dictionary=repeating)
 
@@ -99,4 +99,4 @@ WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
     "csv": write_csv,
     _JSON: write_json,
 }
-"""What writes a table into an open file, by format."""
+"""The functions that write a table into an open file, by format."""

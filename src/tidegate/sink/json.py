@@ -1,4 +1,4 @@
-"""Tables as lines of JSON, written column by column rather than row by row."""
+"""Writes tables as lines of JSON, column by column rather than row by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONFINITE = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 def write_json(table: pa.Table, out: Any) -> None:
     """Write one object per row into an open file.
 
-    NULL is null, times are ISO 8601 in UTC. NaN and infinities, which JSON has not, are texts.
+    NULL is null, times are ISO 8601 in UTC. NaN and infinities are texts: JSON does not have them.
     """
     for batch in table.combine_chunks().to_batches(max_chunksize=65536):
         if batch.num_rows:
@@ -31,14 +31,14 @@ def write_json(table: pa.Table, out: Any) -> None:
 
 
 def lines(batch: pa.RecordBatch) -> pa.Buffer:
-    """A batch that is not empty as bytes of JSON lines."""
+    """A batch, which must have rows, as bytes of JSON lines."""
     rows = objects(batch, "\n")
     whole = pc.binary_join(pa.ListArray.from_arrays([0, len(rows)], rows), "")
     return whole[0].as_buffer()
 
 
 def objects(batch: pa.RecordBatch, end: str = "") -> pa.Array:
-    """One JSON object per row, as texts that close with `end`; there must be a column."""
+    """One JSON object per row, as texts that end with `end`; there must be a column."""
     cells = []
     for number, name in enumerate(batch.schema.names):
         label = ("{" if number == 0 else ", ") + json.dumps(name) + ": "
@@ -48,7 +48,7 @@ def objects(batch: pa.RecordBatch, end: str = "") -> pa.Array:
 
 
 def encoded(column: pa.Array) -> pa.Array:
-    """A column's cells as JSON text; NULL stays NULL, bytes are base64."""
+    """The cells of a column as JSON texts; NULL stays NULL, bytes are base64."""
     type_ = column.type
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
@@ -64,9 +64,10 @@ def encoded(column: pa.Array) -> pa.Array:
 
 
 def first_nonfinite(column: pa.ChunkedArray) -> int | None:
-    """The first row that has a NaN or an infinity, however deep inside; None where none has."""
+    """The first row with a NaN or an infinity, at any depth; None where there is none."""
     if not _has_nonfinite(column):
         return None
+    # Bisect: rows before `low` have none, and one of [low, high) has one.
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
@@ -96,7 +97,7 @@ def _quoted(column: pa.Array) -> pa.Array:
 
 
 def _with_care(column: pa.Array, texts: pa.Array, odd: pa.Array) -> pa.Array:
-    """The texts of cells, those that are odd one by one: what is beside them changes none."""
+    """`texts`, in which the cells that are `odd` are replaced, encoded one by one."""
     if not pc.any(odd).as_py():
         return texts
     odd = pc.fill_null(odd, False)
@@ -111,14 +112,14 @@ def _one_by_one(column: pa.Array) -> pa.Array:
 
 
 def _written(column: pa.Array) -> pa.Array:
-    """Timestamps of any year as texts, everything else as it is."""
+    """Timestamps of any year as texts; other columns unchanged."""
     if not pa.types.is_timestamp(column.type):
         return column
     return texts(lambda times: pc.strftime(times, "%Y-%m-%dT%H:%M:%SZ"), column)
 
 
 def _text(value: Any) -> str:
-    """One value, however nested, in the form that a column of its type has."""
+    """One value, however nested, in the form that `encoded` gives a column of its type."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_label(k)}: {_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

@@ -19,8 +19,8 @@ from tidegate.sink.upsert import applied
 class MemorySink:
     """Keeps every batch that has something as a table; `table()` is the output sequence so far.
 
-    Grows with the rows of the output, which is its purpose. Only batches of this process are here:
-    what another one kept went with it.
+    Grows with the rows of the output, which is its purpose. Holds only the batches of this process:
+    those of an earlier process went with it.
     """
 
     parallel = False
@@ -80,8 +80,8 @@ class MemorySink:
 class NewestSink(MemorySink):
     """Keeps the newest row of each key; `table()` has them in the order in which they came.
 
-    Grows with the keys: changes wait until they are as many as the rows, so that each costs the
-    same however large the table is. `batches` has late and rejected tuples only.
+    Grows with the keys. Changes are applied once they outnumber the rows, so the cost of one change
+    does not depend on the size of the table. `batches` has late and rejected tuples only.
     """
 
     upserts = True

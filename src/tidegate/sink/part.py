@@ -1,4 +1,4 @@
-"""One file of a batch's results, written aside by the driver or by a task, with its receipt."""
+"""Writes one file of a batch's results into the staging folder, and gives its receipt."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LATE, REJECTED = SIDES = "_late", "_rejected"
 class FilePartWriter:
     """Writes parts of one batch into a folder; picklable, so that tasks can do it side by side.
 
-    The folder is absolute, because tasks work elsewhere; messages call it `where`. It is that of
-    one run, and every write is a file of its own there, which begins with `attempt`; so nobody
-    writes over what another has written. The folder is not made here: where it is gone, the run
-    has ended. A part costs an fsync, and none for its name: `Staging.seal` sees to that.
+    The path of the folder is absolute, because tasks have other working folders; messages call it
+    `where`. The folder belongs to one run, and every write creates a new file, whose name begins
+    with `attempt`: so no writer overwrites another's part. `write` does not make the folder: where
+    it is gone, the run has ended. A part costs an fsync; `Staging.seal` syncs the names.
     """
 
     folder: str
@@ -49,13 +49,19 @@ class FilePartWriter:
 
 
 def unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:
-    """Say that a batch could not be staged."""
+    """The error of a batch that could not be staged."""
     return SinkError(
         where,
         "the batch must be written before it is committed",
         getattr(error, "strerror", None) or str(error),
         "Nothing of it was committed: make room or fix the folder, then run again.",
     )
+
+
+def side_folder(receipt: Receipt) -> str | None:
+    """The folder of the side output that a part belongs to; None for rows of the results."""
+    side = os.path.dirname(receipt.name)
+    return side if side in SIDES else None
 
 
 def part_name(part: Part, format: str) -> str:
@@ -69,5 +75,5 @@ def part_name(part: Part, format: str) -> str:
 
 
 def _file_name(stream: str) -> str:
-    """A stream's name where it may stand in a path; plain names stay as they are."""
+    """A stream's name as a file name: plain names stay, other characters become %XX."""
     return re.sub(r"[/\\\0%]|^[._]", lambda m: f"%{ord(m[0]):02X}", stream)

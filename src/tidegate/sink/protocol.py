@@ -13,31 +13,32 @@ A sink belongs to one output of one run. These are the calls, in their order::
 
     close()                               driver, once, whatever happened
 
-Batches are numbered from 0 and come in order, one at a time. Where one has neither rows nor side
-outputs for a sink, nothing comes after `begin`. What is written is invisible; when `write` returns
-its bytes are durable, and when `prepare` returns so is the way to them. `publish` makes exactly the
-parts visible whose receipts it is given. The commit is one atomic step between the two, so this is
-what a crash means:
+Batches are numbered from 0 and come in order, one at a time. Where a batch has neither rows nor
+side outputs for a sink, no call follows `begin`. Written parts are invisible. When `write` returns
+their bytes are durable; when `prepare` returns their names are too. `publish` makes visible exactly
+the parts whose receipts it gets. The commit is one atomic step in between, so a crash means:
 
-- **before the commit**: the batch runs again. `begin` comes with the same number; the rows are the
-  same if the options are, their division into parts may be another.
+- **before the commit**: the batch runs again. `begin` comes with the same number. The rows are the
+  same if the options are; they may be divided into other parts.
 - **after the commit, before or within `publish`**: the next run opens the sink with this batch as
-  the newest and calls `publish` with the same receipts. What was written must still be there.
-- **after `publish`**: the same calls. What is published stays as it is; twice must be as once.
+  the newest and calls `publish` with the same receipts. The written parts must still be there.
+- **after `publish`**: the same calls. Published parts never change, so a second `publish` must do
+  nothing.
 - **between two batches, or in `close`**: as after `publish`.
 
-Between the commit and `publish` a part can be lost or damaged: by a disk, by a person. So `publish`
-compares what it finds with its receipts, at least the sizes, and the checksums of what another
-process has written. What is not as it was it does not show, and raises LostOutputError. At a
-restart the batch then runs again, from the state before it to exactly where it ended: the sinks
-that have lost something get `begin`, `write` and `publish` with the rows they had; the others, of
-which some may have published, are left out and keep what they have. In a run, the run ends.
+Between the commit and `publish` a disk or a person can lose or damage a part. So `publish` compares
+the parts with their receipts: always the sizes, and the checksums of parts that another process has
+written. It shows no part that differs, and raises LostOutputError. Within a run this ends the run.
+At the next start the batch runs again, from the state before it to exactly where it ended. Sinks
+that have lost something get `begin`, `write` and `publish` with the same rows. Other sinks, which
+may have published already, are left out and keep what they have.
 
-A task may be tried twice, and may outlive the driver that sent it; a driver may be paused, and go
-on when another has taken over. So `write` of a part can happen again, and at any time. A writer
-must not write over what another has written: names carry `Opening.owner`, which is another for
-each run, and something of the try. Only what receipts name counts. What is left of earlier tries
-and runs is removed by `begin`, `publish` or `close`; what a later owner has written is not.
+A task may be tried twice and may outlive the driver that sent it. A driver may be paused and wake
+up when another has taken over. So `write` of a part can happen again, and at any time. A writer
+must never overwrite what another one has written: names carry `Opening.owner`, which differs for
+each run, and something unique to the try. Only parts that receipts name count. `begin`, `publish`
+and `close` remove what earlier tries and runs have left, and nothing that a later owner has
+written.
 
 Each call says what it may raise. An exception of another type ends the run as well, but reaches the
 user without a remedy.
@@ -58,32 +59,33 @@ from tidegate.sink.receipt import Part, Receipt
 class Keep(Protocol):
     """Durable bytes by batch and name, in the checkpoint: for a sink whose place cannot stage.
 
-    They are kept until the sink deletes them, and at a restart at least those of the newest
-    committed batch are there. Calls raise StateError where the checkpoint cannot be used. Names are
-    the sink's own; two outputs of a query do not share them.
+    Bytes stay until the sink deletes them; at a restart at least those of the newest committed
+    batch are there. Calls raise StateError where the checkpoint cannot be used. The sink chooses
+    the names; two outputs of a query must not use the same ones.
     """
 
     def write(self, batch: BatchId, name: str, data: bytes) -> None:
-        """Keep bytes, whole or not at all; a second time replaces them."""
+        """Keep bytes, whole or not at all; a second call replaces them."""
 
     def read(self, batch: BatchId, name: str) -> bytes | None:
-        """What was kept, or None."""
+        """The bytes; None where there are none."""
 
     def delete(self, batch: BatchId, name: str) -> None:
-        """Let go of what was kept, if it was."""
+        """Delete the bytes; does nothing where there are none."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What a sink is told at the start of a run.
+    """What a sink learns at the start of a run.
 
-    `output` is the name of the output it is for, None where the query has only one. `newest` is
-    the newest batch that this query has committed, None for a run that begins; `written` has those
-    of which this output has something, the newest two, newest first, or None where each has.
-    `owner` is the number of this run among those that had the checkpoint, greater than those of all
-    before it: a name that has it is not written by the tasks, or by the driver, of another run.
-    `key` are the columns that tell rows apart, for a sink that is `Upserting`. `checkpoint` tells
-    this checkpoint from all others, for a place that others write to as well.
+    - `output`: the name of its output, None where the query has only one.
+    - `newest`: the newest batch that this query has committed, None for a new query.
+    - `written`: the newest two batches of which this output has something, newest first; None where
+      every batch has.
+    - `owner`: the number of this run among all runs of the checkpoint, greater than those of all
+      earlier ones. Neither tasks nor drivers of other runs write names that carry it.
+    - `key`: the columns that tell rows apart, for a sink that is `Upserting`.
+    - `checkpoint`: an id that no other checkpoint has, for a place that others write to as well.
     """
 
     schema: pa.Schema
@@ -97,7 +99,7 @@ class Opening:
 
     @property
     def results(self) -> Sequence[int]:
-        """The newest two batches of which this output has something, newest first."""
+        """`written`, with the newest two batches where it is None."""
         if self.newest is None or self.written is not None:
             return self.written or ()
         return self.newest, self.newest - 1
@@ -106,72 +108,72 @@ class Opening:
 class PartWriter(Protocol):
     """Writes the parts of one batch of one output.
 
-    That of a `parallel` sink is pickled into tasks, so it holds small plain values and opens what
-    it needs itself. It is used by one thread of a process at a time.
+    Writers of a `parallel` sink are pickled into tasks. So they hold small plain values, and open
+    what they need themselves. One thread of a process uses a writer at a time.
     """
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        """Write a part so that its bytes are durable and invisible, whatever was written before.
+        """Write a part, durable and invisible, whether or not it was written before.
 
-        The table is complete and in order, and has rows. Raises SinkError: then the batch is
-        not committed, and the run ends.
+        `rows` is the whole part, in order, and not empty. Raises SinkError: then the batch is not
+        committed, and the run ends.
         """
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """A place for one output of a query. The module says in which order it is called."""
+    """A place for one output of a query. The module docstring gives the order of the calls."""
 
     parallel: bool
-    """Whether tasks may write parts: the writers can be pickled, and work on any host that runs
-    tasks. If not, all rows of a batch come to the driver, which writes them as part 0."""
+    """Whether tasks may write parts. If so, its writers must pickle and work on any host that runs
+    tasks. If not, the driver collects all rows of a batch and writes them as part 0."""
 
     side_outputs: bool
-    """Whether late and rejected tuples come here too; without it they are only counted. Of several
+    """Whether late and rejected tuples come here too; if not they are only counted. Of several
     outputs the first one gets them."""
 
     @property
     def uri(self) -> str | None:
-        """What names the place of this output for others, in lineage; never with credentials.
+        """The name of the place in lineage; never with credentials.
 
-        None where only this process has the results. Asked at any time, also before `open`.
+        None where only this process has the results. May be read at any time, also before `open`.
         """
 
     def open(self, opening: Opening) -> None:
-        """Check that results can be written, and go on from the newest committed batch.
+        """Check that results can be written, and continue after the newest committed batch.
 
-        Nothing of the run exists yet, so a refusal should leave everything as it is. Raises
-        OptionError for a place that cannot be used, or that has results of another run.
+        The run has made nothing yet, so a refusal should change nothing. Raises OptionError for a
+        place that cannot be used, or that has results of another run.
         """
 
     def begin(self, batch: BatchId) -> PartWriter:
-        """Make away with what this run and those before it have left, and give a writer.
+        """Remove what failed tries have left, and return a writer for this batch.
 
-        But for what is committed and not published. Called also for batches without rows, and again
-        for a batch that failed. Raises SinkError: the batch is not committed.
+        What is committed and not published must stay. Called also for batches without rows, and
+        again for a batch that failed. Raises SinkError: the batch is not committed.
         """
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Make these parts visible, all that the batch has, rows first and in their order.
+        """Make these parts visible. They are all that the batch has; rows come first, in order.
 
-        Where parts were published before, nothing changes. Raises LostOutputError where one is
-        neither published nor where, and as, its receipt says: the batch runs again at the next
-        start. Raises SinkError for all else: the run ends, and the next one begins with this call.
+        Does nothing for parts that are published already. Raises LostOutputError where a part is
+        neither published nor as its receipt says: the batch runs again at the next start. Raises
+        SinkError for everything else: the run ends, and the next one begins with this call.
         """
 
     def close(self) -> None:
-        """Let go of what is held open. May come without `open`, and more than once."""
+        """Release what is held open. May come without `open`, and more than once."""
 
 
 @runtime_checkable
 class Preparing(Protocol):
-    """A sink that has something to do when all parts of a batch are written; most have not."""
+    """A sink that has work to do once all parts of a batch are written; most have none."""
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
-        """Make durable what `write` has left to do for all parts at once, such as their names.
+        """Make durable, for all parts at once, what `write` has left undone, such as file names.
 
-        The driver calls it once, after the last `write` and before the commit, and what it returns
-        is what `publish` is told. Raises SinkError: the batch is not committed.
+        The driver calls it once, after the last `write` and before the commit. `publish` gets the
+        receipts that it returns. Raises SinkError: the batch is not committed.
         """
 
 
@@ -179,9 +181,9 @@ class Preparing(Protocol):
 class Upserting(Protocol):
     """A sink that keeps only the newest row of each key, where `upserts` is true.
 
-    The driver writes its rows, whatever `parallel` says, in one part of each batch, which has each
-    key once. Their last column is `upsert.OP`: what is to be done with the key. A query whose rows
-    have no key is refused before anything is opened.
+    The driver writes its rows, whatever `parallel` says: one part for each batch, with each key
+    once. The last column, `upsert.OP`, says what to do with the key. A query whose rows have no key
+    is refused before the sink is opened.
     """
 
     upserts: bool
@@ -197,7 +199,7 @@ class Formatted(Protocol):
 
 @runtime_checkable
 class SidePlaces(Protocol):
-    """A sink that has late and rejected rows elsewhere than in folders beside the results."""
+    """A sink whose late and rejected rows are not in folders beside the results."""
 
     side_places: Mapping[str, str]
-    """By `late` and `rejected` what becomes of them, for the summary of a run."""
+    """What the summary of a run says about `late` and `rejected` rows, by these names."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+NO_FILE = "no such file"
+"""What is wrong with a part that is not there."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a writer says of one part, and all that `publish` is told of it.
+    """A writer's confirmation of one part, and all that `publish` learns of it.
 
-    `name` is what its sink finds the part by: a file, a key, the id of a prepared transaction.
-    `bytes` and `checksum` (CRC-32) are of the part as it was written; a sink that cannot know them
-    leaves them out. `digest` is that of the rows, where a task has written them (`sink.digest`).
-    `more` is for what else it needs, as JSON values. Receipts are kept in the
-    manifest of their batch, so they have to be small: tens of bytes, however large the part.
+    The sink finds the part by its `name`: a file, a key, the id of a prepared transaction. `bytes`
+    and `checksum` (CRC-32) describe the part as it was written; a sink that cannot know them leaves
+    them out. `digest` covers the rows, where a task wrote them (`sink.digest`). `more` holds what
+    else the sink needs, as JSON values. The manifest of the batch keeps its receipts, so a receipt
+    must stay small: tens of bytes, however large the part.
     """
 
     name: str
@@ -43,7 +46,21 @@ class Receipt:
         fields = asdict(self)
         return {name: v for name, v in fields.items() if name != "digest" or v is not None}
 
+    def mismatch(self, size: int | None, checksum: Callable[[], int] | None = None) -> str | None:
+        """Say in words how the part differs from what was written; None where it does not.
+
+        `size` is what it has now in bytes, None where it is gone. `checksum` reads the part; it is
+        called only where the size is right.
+        """
+        if size is None:
+            return NO_FILE
+        if size != self.bytes:
+            return f"{size} bytes, where {self.bytes} were written"
+        if checksum is not None and checksum() != self.checksum:
+            return "other bytes than were written"
+        return None
+
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Receipt:
-        """What `to_dict` gave; a missing or an unknown member is a TypeError."""
+        """The inverse of `to_dict`; a missing or an unknown member is a TypeError."""
         return Receipt(**fields)

@@ -1,15 +1,15 @@
-"""What sinks of files refuse, in the same words for a folder and for an object store."""
+"""The errors of sinks of files, in the same words for a folder and for an object store."""
 
 from __future__ import annotations
 
 from tidegate.errors import LostOutputError, OptionError, SinkError
 
 CHANGED = "%s: is published, and is not what was committed: %s. It stays as it is."
-"""A warning: what is in place belongs to its readers."""
+"""A warning, not an error: a published batch belongs to its readers and is never changed."""
 
 
 def results_there(folder: str, first: str) -> OptionError:
-    """A new run begins in a folder without results, so that none of another are read as its."""
+    """A new run needs a folder without results: readers would take the old ones for its own."""
     return OptionError(
         folder,
         "a new run needs an output folder without results",
@@ -19,7 +19,7 @@ def results_there(folder: str, first: str) -> OptionError:
 
 
 def results_beyond(folder: str, last: str, beyond: str) -> OptionError:
-    """A run continues in the folder that has its results, and none beyond the newest."""
+    """The folder of a restart must have no results beyond the newest batch."""
     return OptionError(
         folder,
         f"must have the results of this checkpoint, up to {last}",
@@ -29,7 +29,7 @@ def results_beyond(folder: str, last: str, beyond: str) -> OptionError:
 
 
 def results_missing(folder: str, last: str, more: str = "") -> OptionError:
-    """A run continues in the folder that has its results."""
+    """The folder of a restart must have the results of the checkpoint."""
     return OptionError(
         folder,
         f"must have the results of this checkpoint, up to {last}",
@@ -39,7 +39,7 @@ def results_missing(folder: str, last: str, more: str = "") -> OptionError:
 
 
 def other_format(folder: str, there: str, asked: str) -> OptionError:
-    """All results of a folder have one format."""
+    """All results of a folder must have one format."""
     return OptionError(
         "--format",
         f"must be that of the results in {folder}, {there}",
@@ -49,11 +49,11 @@ def other_format(folder: str, there: str, asked: str) -> OptionError:
 
 
 def too_early(place: str, what: str, remedy: str) -> SinkError:
-    """Something is where a batch that is not published yet will be."""
+    """Something else is in the place of a batch that is not published yet."""
     return SinkError(place, "must not be there before its batch is published", what, remedy)
 
 
 def part_lost(path: str, got: str, more: str = "") -> LostOutputError:
-    """What is committed and not published yet must be whole; else the batch runs again."""
+    """A committed part was lost or changed before it was published: the batch runs again."""
     must = "a part of a committed batch must be whole until it is published"
     return LostOutputError(path, must, got, f"Put it back from a copy{more}.")

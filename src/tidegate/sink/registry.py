@@ -23,13 +23,13 @@ SINKS: dict[str, str] = {
     "delta+s3": "tidegate.sink.lake.delta:DeltaSink",
     "iceberg": "tidegate.sink.lake.iceberg:IcebergSink",
 }
-"""By scheme the class of its sinks. `at(address, output)` of the class makes one: for the output of
-a query by its name, None where the query has only one without a name. It refuses what the address
-says wrong and touches nothing: that is for `Sink.open`. Modules are imported when they are asked
-for, so a sink may need a library that others do without."""
+"""The class of sinks for each scheme. Its `at(address, output)` makes one; `output` is the name of
+an output, None where the query has only one without a name. `at` refuses a wrong address and
+touches nothing: that is for `Sink.open`. Modules are imported on first use, so a sink may need a
+library that others do without."""
 
 IN_PROGRAM = ("memory",)
-"""Schemes whose results only a program can look at, so that a command has no use for them."""
+"""Schemes whose results only a program can read, so the command line refuses them."""
 
 
 def of(uri: str, output: str | None = None) -> Sink:
@@ -60,7 +60,7 @@ def folder_of(path: str, where: str) -> str:
 
 
 def as_sink(given: Sink | str) -> Sink:
-    """A sink as a program gives it: itself, or by its URI."""
+    """The sink that a program gives, itself or by its URI."""
     if isinstance(given, str):
         return of(given)
     if not isinstance(given, Sink):
@@ -74,7 +74,7 @@ def as_sink(given: Sink | str) -> Sink:
 
 
 def at(address: Address, output: str | None = None, known: Collection[str] = SINKS) -> Sink:
-    """The sink of an address; `known` are the schemes that its place in a program allows."""
+    """The sink of an address; `known` are the schemes that the caller allows."""
     sink: Sink = class_at(address, known).at(address, output)
     return sink
 

@@ -6,10 +6,10 @@
     batch=NNNNNNNN/part-00000.parquet                           what readers see, as in a folder
 
 O is the number of the run (its owner), A counts how often it has begun a batch, and every write has
-a TRY of its own. So nobody writes over what another has written, and receipts name what counts: no
-folder has to be sealed before the commit. Object stores cannot rename: after the commit the parts
-are copied by the server to their names, then deleted where they were. The first part comes last,
-so a batch is whole when it has its `part-00000`.
+a TRY of its own. So no writer overwrites another's part. Receipts name the parts that count, so no
+folder has to be sealed before the commit. Object stores cannot rename: after the commit the server
+copies the parts to their names, then the staged ones are deleted. The first part comes last, so a
+batch is whole when it has its `part-00000`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, NO_FILE, SeenPart, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, SeenPart, batch_folder, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, WRITERS, Form
-from tidegate.sink.part import SIDES, part_name
+from tidegate.sink.part import SIDES, part_name, side_folder
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.refusal import (
@@ -54,14 +54,14 @@ from tidegate.whole_file import FileWriter
 _log = logging.getLogger(__name__)
 _STAGED = re.compile(r"batch=(\d+)\.(\d+)-\d+")
 _OUTPUT = "output"
-"""What the URI in a manifest has as a parameter beside those of its file system."""
+"""The parameter by which the URI in a manifest names the output."""
 
 
 @dataclass(frozen=True)
 class RemotePartWriter:
-    """Puts the parts of one batch aside; picklable, and connects where it is used.
+    """Puts the parts of one batch into `_staging`; picklable, and connects where it is used.
 
-    A part costs one request, or some where it is large.
+    A part costs one request, or several where it is large.
     """
 
     uri: str
@@ -85,10 +85,10 @@ class RemotePartWriter:
 
 
 class RemoteSink:
-    """A folder elsewhere; read in the order of their names its files are the output sequence.
+    """A folder elsewhere: its files, read in the order of their names, are the output sequence.
 
-    Side outputs are in `_late` and `_rejected` beside the batches. An output with a name has a
-    folder of its name for all but the side outputs.
+    Side outputs go to `_late` and `_rejected` beside the batches. An output with a name has a
+    folder of that name for everything but its side outputs.
     """
 
     parallel = True
@@ -110,14 +110,14 @@ class RemoteSink:
         self._owner = 0
         self._tries = 0
         self._used = False
-        """Whether something was written or published since it was opened."""
+        """Whether this run has written or published anything here, or an earlier one has."""
         self._swept = False
         self._new = False
-        """Whether nothing was committed when it was opened, and nothing was begun since."""
+        """Whether the query had committed nothing at `open` and has begun nothing since."""
         self._begun: BatchId | None = None
-        """The batch that this run is writing, or has written last."""
+        """The batch that this run writes now, or wrote last."""
         self._waiting: BatchId | None = None
-        """The batch that is committed, or about to be, and not published."""
+        """The batch that is committed, or about to be, and not yet published."""
         self._connected: tuple[str, Folder] | None = None
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class RemoteSink:
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
-        """The sink of a folder elsewhere; parameters that are not of files are the store's."""
+        """The sink of a folder elsewhere; parameters that are not ours go to the store."""
         if not address.place.startswith("//"):
             raise unusable(address.text, address.where, OptionError)
         form = Form.at(address)
@@ -142,14 +142,14 @@ class RemoteSink:
 
     @staticmethod
     def of_manifest(uri: str) -> RemoteSink:
-        """The sink that had this `uri`."""
+        """The sink whose `uri` a manifest has recorded."""
         parts = urlsplit(uri)
         given = parse_qsl(parts.query, keep_blank_values=True)
         query = urlencode([(name, value) for name, value in given if name != _OUTPUT])
         return RemoteSink(urlunsplit(parts._replace(query=query)), output=dict(given).get(_OUTPUT))
 
     def connect(self) -> Folder:
-        """The folder; an OptionError where the URI says something wrong. Writes nothing."""
+        """The folder, opened once; an OptionError where the URI is wrong. Writes nothing."""
         if self._connected is None:
             uri = with_region(self._given) if is_object_uri(self._given) else self._given
             self._connected = uri, folder_of(uri)
@@ -157,14 +157,14 @@ class RemoteSink:
 
     @property
     def uri(self) -> str:
-        """Where the parts of a batch can be found by who only has its manifest; see `verify`."""
+        """The place that a manifest records, by which `verify` finds the parts of a batch."""
         uri = without_keys(self._given)
         if self._output is None:
             return uri
         return f"{uri}{'&' if '?' in uri else '?'}{urlencode({_OUTPUT: self._output})}"
 
     def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
-        """Read the parts of a committed batch where they are, and compare them; changes nothing."""
+        """Compare the parts of a committed batch with their receipts; changes nothing."""
         parts = _Parts(self.connect(), self._within, batch, receipts)
         published = parts.published()
         wrong = parts.damaged(contents=True, published=published)
@@ -204,36 +204,36 @@ class RemoteSink:
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
-        self._used = bool(opening.results)  # what earlier runs have left here is of this checkpoint
+        self._used = bool(opening.results)  # earlier runs of this checkpoint have written here
 
     def begin(self, batch: BatchId) -> RemotePartWriter:
         place = self.connect()
         assert self._connected is not None
         self._used = True
         try:
-            if self._new:  # ledgers of results that are gone
+            if self._new:  # left by results that were deleted
                 ledgers = place.list(f"{self._within}{LEDGER}")
                 place.delete_all([entry.name for entry in ledgers])
-            if not self._swept or self._begun == batch:  # of runs before, or of a try that failed
+            if not self._swept or self._begun == batch:  # after earlier runs, or a failed try
                 self._sweep(place, keep=self._waiting)
         except OSError as error:
             raise _unwritten(place.full(self._within + STAGING), error) from error
         self._swept, self._begun, self._new = True, batch, False
         self._tries += 1
-        name = f"{_folder(batch)}.{self._owner:08d}-{self._tries}"
+        name = f"{batch_folder(batch)}.{self._owner:08d}-{self._tries}"
         folder = f"{self._within}{STAGING}/{name}"
         return RemotePartWriter(self._connected[0], folder, self.form)
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
-        """Nothing to make durable: what was put is. From here on it may be committed."""
+        """Remember that the batch may be committed from here on; `put` was durable already."""
         self._waiting = batch
         return receipts
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Move the side outputs into place, then the parts, and the first one last.
+        """Move the side outputs into place, then the parts, the first one last.
 
-        A batch that has its first part is published and stays as it is, whatever it is. What
-        another process has written is read and compared with its checksum before that.
+        A batch that has its first part is published and is never changed. Parts that another
+        process has written are read and compared with their checksums before.
         """
         self._used = True
         place, own = self.connect(), batch == self._begun
@@ -245,6 +245,8 @@ class RemoteSink:
                 wrong = parts.damaged(contents=not own, published=False)
                 if wrong:
                     raise part_lost(*wrong[0])
+                # Parts of an earlier try that cut the rows otherwise would be read as rows of this
+                # batch, so they go before the first part, which says that the batch is whole.
                 place.delete_all(parts.unnamed())
                 place.put(self._within + ledger_name(batch), ledger_text(batch, receipts))
                 place.move(parts.moves())
@@ -253,14 +255,14 @@ class RemoteSink:
                 self._sweep(place, keep=None)
         except OSError as error:
             raise SinkError(
-                place.full(f"{self._within}{_folder(batch)}"),
+                place.full(f"{self._within}{batch_folder(batch)}"),
                 "a committed batch must be moved into place",
                 reason(error),
                 f"{remedy(error)} Then run again: the batch is kept in {STAGING}.",
             ) from error
 
     def close(self) -> None:
-        if not self._used:  # the run was refused, and nothing here is its own
+        if not self._used:  # a run that was refused owns nothing here
             return
         place = self.connect()
         try:
@@ -269,7 +271,7 @@ class RemoteSink:
             _log.warning("%s: could not be cleaned: %s", place.full(STAGING), reason(error))
 
     def _sweep(self, place: Folder, keep: BatchId | None) -> None:
-        """Delete what this run and those before it have left, but for tries of a batch to keep."""
+        """Delete what this run and earlier ones left, except the tries of the batch `keep`."""
         folder = f"{self._within}{STAGING}"
         left = []
         for entry in place.list(folder, recursive=True):
@@ -279,15 +281,15 @@ class RemoteSink:
         place.delete_all(left)
 
     def _check_unused(self, place: Folder) -> None:
-        """A new run begins in a folder without results, so that none of another are read as its."""
+        """Refuse a folder with results: readers would take those of another run for this one's."""
         for folder in (self._within, *(f"{side}/" for side in SIDES)):
             there = [n for n in place.folders(folder.rstrip("/")) if n.startswith("batch=")]
             if there:
                 raise results_there(place.full(self._within.rstrip("/")), folder + there[0])
 
     def _check_continued(self, place: Folder, newest: BatchId, results: Sequence[int]) -> None:
-        """A run continues in the folder that has its results: none beyond the newest."""
-        where, last = place.full(self._within.rstrip("/")), _folder(newest)
+        """Refuse a folder that lacks the results of this checkpoint, or has some beyond it."""
+        where, last = place.full(self._within.rstrip("/")), batch_folder(newest)
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
         beyond = [name for name in there if name > last]
         if beyond:
@@ -295,7 +297,7 @@ class RemoteSink:
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
         sides = {n for side in SIDES for n in place.folders(side)}
-        if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
+        if not aside and not {batch_folder(batch) for batch in results} & {*there, *sides}:
             raise results_missing(where, last)
         known = aside or [e.name for n in there[-1:] for e in place.list(f"{self._within}{n}")]
         parts = [name for name in known if "part-" in name]
@@ -303,7 +305,10 @@ class RemoteSink:
             raise other_format(where, parts[0].rpartition(".")[2], self.format)
 
     def _check_published(self, parts: _Parts, contents: bool) -> None:
-        """What is in place belongs to its readers; say so where it is not what was committed."""
+        """Log where the batch in place differs from what was committed; it stays as it is.
+
+        Where the staged parts are still there too, the files in place are of another run: refused.
+        """
         changed = parts.damaged(contents=False, published=True)
         if not changed:
             return
@@ -314,9 +319,9 @@ class RemoteSink:
 
 
 class _Parts:
-    """The parts of a batch that is committed: where each is until it is published, and then.
+    """The parts of a committed batch: where each is before and after the batch is published.
 
-    What is there is listed once, and when it is asked for.
+    Lists each folder at most once, when it is first asked for. Used within one call of the sink.
     """
 
     def __init__(
@@ -324,21 +329,21 @@ class _Parts:
     ) -> None:
         self._place = place
         self._receipts = receipts
-        self._folder = f"{within}{_folder(batch)}"
-        self._sides = {side: f"{side}/{_folder(batch)}" for side in SIDES}
+        self._folder = f"{within}{batch_folder(batch)}"
+        self._sides = {side: f"{side}/{batch_folder(batch)}" for side in SIDES}
         self._sizes: dict[str, int] = {}
         self._listed: set[str] = set()
 
     def published(self) -> bool:
-        """Whether the first part is where it belongs; without rows, all side outputs."""
-        rows = [r for r in self._receipts if self._side(r) is None]
+        """Whether the first part is in its place; for a batch without rows, all side outputs."""
+        rows = [r for r in self._receipts if side_folder(r) is None]
         last = rows[:1] or self._receipts
         return all(self._size(self._target(receipt)) is not None for receipt in last)
 
     def damaged(self, contents: bool, published: bool) -> list[tuple[str, str]]:
-        """Which parts are not as their receipts say, and what is wrong with them.
+        """The parts that differ from their receipts, and how.
 
-        Before the batch is published a part may be in its place already.
+        Before the batch is published some parts may be in place already: a crash came between.
         """
         wrong = []
         for receipt in self._receipts:
@@ -350,44 +355,35 @@ class _Parts:
         return wrong
 
     def seen(self) -> Iterator[SeenPart]:
-        """All parts where they are published, read."""
+        """Read all parts in their places."""
         for receipt in self._receipts:
             path = self._place.full(self._target(receipt))
             wrong = self._damage(self._target(receipt), receipt, contents=True)
             yield SeenPart(path, path.rpartition("/")[0], wrong)
 
     def moves(self) -> list[tuple[str, str]]:
-        """What is still to be moved: sides first, and the first part last."""
-        rows = [r for r in self._receipts if self._side(r) is None]
-        sides = [r for r in self._receipts if self._side(r) is not None]
+        """The moves that are left to do: sides first, and the first part last."""
+        rows = [r for r in self._receipts if side_folder(r) is None]
+        sides = [r for r in self._receipts if side_folder(r) is not None]
         pairs = [(str(r.more[FILE]), self._target(r)) for r in (*sides, *reversed(rows))]
         return [pair for pair in pairs if self._size(pair[0]) is not None]
 
     def unnamed(self) -> list[str]:
-        """What is in the place of the batch and not of it: of a try before, cut otherwise."""
+        """Files in the folder of the batch that no receipt names: an earlier try left them."""
         named = {self._target(receipt) for receipt in self._receipts}
         there = [name for name in self._sizes if name.startswith(f"{self._folder}/")]
         return [name for name in there if name not in named]
 
     def _damage(self, name: str, receipt: Receipt, contents: bool) -> str | None:
-        size = self._size(name)
-        if size is None:
-            return NO_FILE
-        if size != receipt.bytes:
-            return f"{size} bytes, where {receipt.bytes} were written"
-        if contents and zlib.crc32(self._place.read(name)) != receipt.checksum:
-            return "other bytes than were written"
-        return None
+        def checksum() -> int:
+            return zlib.crc32(self._place.read(name))
+
+        return receipt.mismatch(self._size(name), checksum if contents else None)
 
     def _target(self, receipt: Receipt) -> str:
-        side = self._side(receipt)
+        side = side_folder(receipt)
         folder = self._folder if side is None else self._sides[side]
         return f"{folder}/{os.path.basename(receipt.name)}"
-
-    @staticmethod
-    def _side(receipt: Receipt) -> str | None:
-        side = os.path.dirname(receipt.name)
-        return side if side in SIDES else None
 
     def _size(self, name: str) -> int | None:
         folder = os.path.dirname(name)
@@ -395,10 +391,6 @@ class _Parts:
             self._listed.add(folder)
             self._sizes |= {entry.name: entry.bytes for entry in self._place.list(folder)}
         return self._sizes.get(name)
-
-
-def _folder(batch: int) -> str:
-    return f"batch={batch:08d}"
 
 
 def _unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:

@@ -1,4 +1,4 @@
-"""Values of results as text that people read, in terminals and on pages."""
+"""Formats values of results for people, in terminals and on pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShownColumn:
 
 
 def first_rows_text(rows: pa.Table) -> tuple[list[str], list[tuple[str | None, ...]]]:
-    """All rows of a small table as text, by row: the columns' names, then the cells."""
+    """A small table as text: the names of the columns, and the cells row by row."""
     columns = shown_columns(rows)
     return [c.name for c in columns], list(zip(*(c.cells for c in columns)))
 
@@ -56,7 +56,7 @@ def _column(name: str, values: pa.Array) -> ShownColumn:
 
 
 def _times(values: pa.Array) -> tuple[str | None, ...]:
-    """Event times in UTC, with as many digits of a second as any of them needs."""
+    """Times in UTC, all with as many digits of a second as the one that needs most."""
     written = era.texts(_to_the_second, values.cast(pa.timestamp("us"))).to_pylist()
     kept = max((len(t.rstrip("0").rstrip(".")) for t in written if t is not None), default=0)
     return tuple(None if t is None else t[: max(kept, 19)] for t in written)
@@ -67,9 +67,9 @@ def _to_the_second(times: pa.Array) -> pa.Array:
 
 
 def _floats(values: Sequence[float | None]) -> tuple[str | None, ...]:
-    """One number of decimals for a column, about four digits of its largest value.
+    """Format a column with one number of decimals: about four digits of its largest value.
 
-    A value that would lose its digits by that has as many more as show three of them.
+    A value too small for that gets more decimals, to show three of its digits.
     """
     usual = [abs(v) for v in values if v is not None and (v == 0 or 1e-4 <= abs(v) < 1e15)]
     whole = all(v == int(v) for v in usual)
@@ -87,7 +87,7 @@ def _float(value: float, decimals: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Text without anything that moves the cursor: such characters are written as escapes."""
+    """Text with unprintable characters, which could move the cursor, as escapes."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

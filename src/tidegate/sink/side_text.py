@@ -12,7 +12,7 @@ from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.json import write_json
 
 SHOWN_ROWS = 10
-"""How many tuples are shown of each kind, in a whole run."""
+"""How many tuples of each kind are shown in a whole run."""
 
 _LONGEST = 2_000
 """Characters of a line."""
@@ -21,14 +21,14 @@ _LONGEST = 2_000
 class SideText:
     """Writes side outputs to standard error, or another stream, each tuple as a line of JSON.
 
-    The first few are enough to see what is wrong. All of them would hide the rest from a person,
-    and fill the disk under a log.
+    Only the first few: they show what is wrong, while all of them would hide other lines from a
+    person and fill the disk of a log.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
         self._left: dict[str, int] = {}
-        """How many of a kind may still be shown; -1 when it was said that there are more."""
+        """How many tuples of a kind may still be shown; -1 once the line about more was written."""
 
     def write(self, output: BatchOutput) -> None:
         for stream, table in output.late.items():
@@ -37,7 +37,7 @@ class SideText:
             self._write("rejected tuple", output.rejected)
 
     def _write(self, what: str, table: pa.Table) -> None:
-        # Looked up each time: a live view puts itself before standard error.
+        # Looked up each time, because a live view replaces `sys.stderr` while it runs.
         stream = self._stream or sys.stderr
         left = self._left.get(what, SHOWN_ROWS)
         if left < 0:

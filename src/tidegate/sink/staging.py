@@ -5,10 +5,10 @@
     _staging/tasks-OOOOOOOO/...           parts as writers leave them, each under a name of its own
     _staging/batch=NNNNNNNN.OOOOOOOO-A/   the parts of a batch that its driver is about to commit
 
-O is the number of the run (its owner), A counts how often it has begun a batch. Tasks know the
-first folder only, and only that of their run. So one that comes late, of a try that failed or of a
-driver that is gone, writes where nobody looks, or finds no folder; what is committed it cannot
-reach. A folder of a batch is never added to once it is committed: it is moved into place as it is.
+O is the number of the run (its owner), A counts how often it has begun a batch. Tasks know only the
+first folder, that of their own run. So a late task, of a try that failed or of a driver that is
+gone, writes where nobody looks, or finds no folder; it cannot reach what is committed. Once a batch
+is committed, nothing is added to its folder: it is moved into place as it is.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tidegate import disk
 from tidegate.durable import gathered
-from tidegate.sink.batch_ledger import NO_FILE
 from tidegate.sink.receipt import Receipt
 from tidegate.whole_file import sync_names
 
 STAGING = "_staging"
 ATTEMPT, FILE = "attempt", "file"
-"""What receipts have in `more`: of a batch that is about to be committed whose try it is; before
-that, the file that a writer has left."""
+"""Keys of `Receipt.more`. A writer's receipt names its FILE in the folder of tasks; the receipts of
+a sealed batch name the ATTEMPT instead."""
 
 _TASKS = re.compile(r"tasks-(\d+)")
 _BATCH = re.compile(r"batch=(\d+)\.(\d+)-\d+(?:\..+)?")
@@ -38,7 +38,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Staging:
-    """What one run has in `_staging`, and the ways there; folders stay from batch to batch."""
+    """The part of `_staging` that one run uses. Its folder for tasks stays from batch to batch."""
 
     def __init__(self, output: Path, owner: int) -> None:
         self.folder = output / STAGING
@@ -53,25 +53,26 @@ class Staging:
         return self.folder / f"tasks-{self.owner:08d}"
 
     def begin(self, batch: str, keep: int | None) -> str:
-        """Make room for a try of a batch, whose name is returned; what others left is removed.
+        """Make the folders for a try of a batch, and remove what earlier tries left.
 
-        `keep` is a batch that is committed and not published yet.
+        Returns the name of the try. `keep` is a batch that is committed and not published yet:
+        its folder stays.
         """
         self.sweep(keep, ended=False)
         self._begun += 1
-        while is_there(self.attempt(batch, self._name)):  # one that is kept
+        while is_there(self.attempt(batch, self._name)):  # the folder that `keep` protects
             self._begun += 1
         made = disk.make_folders(self.tasks)
-        for folder in made[:-1]:  # but for the last, in which nothing stays
+        for folder in made[:-1]:  # not the last one: parts leave it before the commit
             disk.current().sync_folder(os.path.dirname(folder))
         return self._name
 
     def seal(self, batch: str, attempt: str, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Put the parts of a batch together in a folder that no task knows, and make it durable.
+        """Move the parts of a batch into a folder that no task knows, and make it durable.
 
-        The bytes of the parts are on the disk already, or gathered, so their names are what is
-        synced: inwards out, because a name is found by way of those above it. One sync for a
-        folder, however many parts are in it.
+        Called once all parts are written, before the commit. The bytes of the parts are already on
+        disk, or gathered (`durable`), so only names are synced: one sync for each folder, however
+        many parts it holds.
         """
         folder, due = self.attempt(batch, attempt), gathered()
         sealed, folders = [], [folder]
@@ -85,10 +86,11 @@ class Staging:
             if due is not None:
                 due.move(self.tasks / receipt.more[FILE], target)
             sealed.append(replace(receipt, more={ATTEMPT: attempt}))
+        # From the inside out: when the outer name survives a loss of power, all below it does too.
         for inner in reversed(folders):
             sync_names(inner)
         sync_names(self.folder)
-        if not self._synced:  # a run that was killed may have made the folder, and no more
+        if not self._synced:  # a killed run may have made the output folder without syncing it
             disk.current().sync_folder(self._output)
             disk.sync_above(self._output)
             self._synced = True
@@ -112,10 +114,10 @@ class Staging:
         return [self.folder / n for n in names_in(self.folder) if n.startswith(f"{batch}.")]
 
     def sweep(self, keep: int | None, *, ended: bool) -> None:
-        """Remove what this run and those before it have left, but for tries of a batch to keep.
+        """Remove what this run and earlier ones left, except the tries of the batch `keep`.
 
-        What a later run has is its own. Where something cannot be removed, because a late task is
-        just writing there, it stays for the next time.
+        What a later run has written stays. What cannot be removed, because a late task is writing
+        there at this moment, stays until the next sweep. `ended` also removes the folder of tasks.
         """
         try:
             names = names_in(self.folder)
@@ -154,7 +156,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file or a folder; a disk that does not say is an OSError."""
+    """Whether there is a file or a folder; an OSError where the disk does not answer."""
     try:
         disk.current().status(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -163,20 +165,15 @@ def is_there(path: Path) -> bool:
 
 
 def damage(path: Path, receipt: Receipt, contents: bool) -> str | None:
-    """What is wrong with a part, in words; the size is looked at always, the bytes on demand."""
-    try:
+    """What is wrong with a part, in words: by its size, and with `contents` by its bytes too."""
+    size: int | None = None
+    with suppress(FileNotFoundError, NotADirectoryError):
         size = disk.current().status(path).bytes
-    except (FileNotFoundError, NotADirectoryError):
-        return NO_FILE
-    if size != receipt.bytes:
-        return f"{size} bytes, where {receipt.bytes} were written"
-    if contents and checksum_of(path) != receipt.checksum:
-        return "other bytes than were written"
-    return None
+    return receipt.mismatch(size, partial(checksum_of, path) if contents else None)
 
 
 def first_damage(places: Iterable[tuple[Path, Receipt]], contents: bool) -> tuple[Path, str] | None:
-    """The first part that is not as its receipt says, and what is wrong with it."""
+    """The first part that differs from its receipt, and how."""
     for path, receipt in places:
         wrong = damage(path, receipt, contents)
         if wrong is not None:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 def drawable(stream: TextIO) -> Console | None:
     """A console on a terminal that can redraw; None for pipes, files and TERM=dumb.
 
-    Colours and NO_COLOR are the console's business. A character that the terminal's encoding does
-    not have is replaced from here on, because a picture must not end a query.
+    The console handles colours and NO_COLOR. From here on the stream replaces characters that its
+    encoding does not have, because an encoding error in a picture must not end a query.
     """
     if not stream.isatty():
         return None
-    from rich.console import Console  # which takes longer than most commands need otherwise
+    from rich.console import Console  # slow to import, and most commands do not need it
 
     console = Console(file=stream, highlight=False, emoji=False, markup=False)
     if not console.is_terminal or console.is_dumb_terminal:

@@ -1,8 +1,8 @@
 """Turns the rows of a batch into changes of a table that has one row for each key.
 
-A change is a row with one more column, the last one: `OP` says whether the row takes the place of
-the one with its key (UPSERT), or that one goes (DELETE). Of several changes of a key only the last
-one counts, so a batch has each key once, and to apply it twice is to apply it once.
+A change is a row with one more column at the end: `OP` says whether the row replaces the one with
+its key (UPSERT) or removes it (DELETE). Of several changes of a key only the last one counts. So a
+batch has each key once, and applying a batch twice is the same as applying it once.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def newest(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def applied(held: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Table:
-    """A table after changes: those rows that are there, in the order in which they came."""
+    """A table after changes; its rows are in the order in which they came."""
     marked = held.append_column(OP, pa.array([UPSERT] * held.num_rows, pa.string()))
     found = newest(pa.concat_tables([marked, changes]), key)
     return found.filter(pc.equal(found.column(OP), UPSERT)).drop_columns([OP])
 
 
 def check_key(where: str, schema: pa.Schema, key: Sequence[str], lack: str) -> None:
-    """Refuse a query whose rows cannot be changes."""
+    """Refuse a query whose rows cannot be changes; `lack` says in the message what they lack."""
     if not key:
         raise OptionError(
             where,
@@ -60,7 +60,7 @@ def check_key(where: str, schema: pa.Schema, key: Sequence[str], lack: str) -> N
 
 @dataclass(frozen=True)
 class ChangeParts:
-    """A part writer that gives another one changes in place of rows."""
+    """A part writer that turns rows into changes and hands them to another writer."""
 
     writer: PartWriter
     key: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Looks up the parts of a committed batch again, and compares them with their receipts."""
+"""Reads the parts of a committed batch again, and compares them with their receipts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VerifiedParts:
-    """What there is of a batch: how many parts were looked at, and what is wrong with them.
+    """The result of checking a batch: how many parts were read, and what is wrong with them.
 
-    Before a batch is published a problem means that it will run again; after that, that somebody
-    has changed what was published.
+    A problem means, before the batch is published, that it will run again. After that it means that
+    somebody has changed published files.
     """
 
     published: bool
@@ -33,12 +33,12 @@ class VerifiedParts:
 
 
 def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> VerifiedParts:
-    """What is at a place that a manifest names (`places`); nothing is changed."""
+    """Check a batch at a place that a manifest records; changes nothing."""
     return sink_at(uri).verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
 
 
 def past(uri: str, before: int) -> Past:
-    """What is left there of the batches before one; nothing is changed."""
+    """Check the batches before one at such a place, by their ledgers; changes nothing."""
     try:
         return past_of(sink_at(uri), before)
     except OSError as error:
@@ -46,7 +46,7 @@ def past(uri: str, before: int) -> Past:
 
 
 def sink_at(uri: str) -> FileSink | RemoteSink:
-    """The sink at a place that a manifest names; for reading."""
+    """The sink at a place that a manifest records, for reading."""
     from tidegate.sink.files import FileSink
 
     if is_remote_uri(uri):

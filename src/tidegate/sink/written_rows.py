@@ -1,4 +1,4 @@
-"""Reads the rows of an output in Parquet files again: their digest, and where two differ."""
+"""Reads the published rows of an output again: their digest, and where two outputs differ."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest import Digest, row_hashes
 from tidegate.sink.files import FileSink
 from tidegate.sink.published import NONE, Published
+from tidegate.sink.verify import sink_at
 
 _TIMES = ("window_end", "ts")
 
 
 @dataclass(frozen=True)
 class EventSpan:
-    """The event times of rows that count, both ends among them; None is open."""
+    """A closed interval of event times; None is an open end."""
 
     from_us: int | None = None
     to_us: int | None = None
 
     def of(self, batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
-        """The rows in it, by the first column that is named window_end or ts."""
+        """The rows within, by the first column that is named window_end or ts."""
         if self == EventSpan():
             return batch
         name = next((name for name in batch.schema.names if name in _TIMES), None)
@@ -54,10 +55,9 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """The published rows at a path or URI, in the output order; only Parquet can be read.
 
-    Those of the batches after one and up to another.
+    `after` (exclusive) and `upto` (inclusive) choose batches.
     """
-    known = is_remote_uri(place) or place.startswith("file:")
-    published = Published(place if known else FileSink(place).uri)
+    published = Published(_uri(place))
     newest = published.newest()
     if newest == NONE and may_be_empty:
         return
@@ -74,6 +74,24 @@ def rows_of(
             yield span.of(batch, place)
 
 
+def _uri(place: str) -> str:
+    """A path as sinks name it; URIs as they are."""
+    known = is_remote_uri(place) or place.startswith("file:")
+    return place if known else FileSink(place).uri
+
+
+def outputs_in(place: str) -> dict[str, str]:
+    """The named outputs below a folder, by name where they are; none where it is an output itself.
+
+    A folder of several outputs has one for each, and theirs have batches.
+    """
+    names = sink_at(_uri(place)).batch_names("")
+    if any(name.startswith("batch=") for name in names):
+        return {}
+    below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
+    return {name: at for name, at in below.items() if Published(_uri(at)).newest() != NONE}
+
+
 def digest_of(place: str, span: EventSpan) -> Digest:
     """The digest of the published rows at a place; reads all of them."""
     found = Digest()
@@ -86,7 +104,10 @@ def digest_of(place: str, span: EventSpan) -> Digest:
 def first_difference(
     one: Iterator[pa.RecordBatch], other: Iterator[pa.RecordBatch]
 ) -> tuple[int, Any, Any] | None:
-    """The number of the first row that differs and both rows, None for one that is not there."""
+    """The number of the first row that differs, and both rows; None where all are equal.
+
+    A row is None where one output ends before the other.
+    """
     left, right, place = _Rows(one), _Rows(other), 0
     while True:
         count = min(left.fill(), right.fill())
@@ -103,7 +124,7 @@ def first_difference(
 
 
 class _Rows:
-    """A sequence of rows, one batch of it at hand with the hashes of its rows."""
+    """A sequence of rows that holds one batch at a time, with the hashes of its rows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -111,7 +132,7 @@ class _Rows:
         self.hashes = np.zeros(0, np.uint64)
 
     def fill(self) -> int:
-        """How many rows are at hand, of the next batch where there were none; 0 at the end."""
+        """Load the next batch if none is held; the number of rows held, 0 at the end."""
         while not len(self.hashes):
             self._batch = next(self._batches, None)
             if self._batch is None:
@@ -124,7 +145,7 @@ class _Rows:
         self._batch, self.hashes = self._batch.slice(count), self.hashes[count:]
 
     def row(self, at: int) -> dict[str, str | None] | None:
-        """A row as texts, which have times of any year."""
+        """A row as texts, because Python has no times of far years."""
         if self._batch is None or at >= len(self.hashes):
             return None
         row = self._batch.slice(at, 1)

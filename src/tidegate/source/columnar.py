@@ -1,6 +1,6 @@
-"""Files that hold rows in groups of columns: row groups in Parquet, stripes in ORC.
+"""Reads files that hold rows in groups of columns: row groups in Parquet, stripes in ORC.
 
-A format says what is in a file's footer and decodes one group; the rest is here.
+A format reads the footer and decodes one group; everything else is here.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tidegate.source.shape import check_distinct, check_fits, spelling
 
 @dataclass(frozen=True)
 class Group:
-    """One group of rows: its number in the file and the positions [first, first + rows) it holds.
+    """One group of rows: its number in the file, and the positions [first, first + rows).
 
-    No row of it is below `low_us`; MIN_US where that is not known.
+    No row is older than `low_us`; MIN_US where that is not known.
     """
 
     number: int
@@ -47,10 +47,10 @@ class Group:
 
 
 class Footer(NamedTuple):
-    """What the end of a file says: its columns, and by group the rows and the least event time.
+    """The footer of a file: its columns, and for each group the rows and the least event time.
 
-    `end` are the last bytes of the file, EDGE_BYTES where it has as many, with all of the footer
-    where its format tells how long that is: their digest tells the file from another.
+    `end` holds the last EDGE_BYTES of the file, or more where the footer is longer and the format
+    says how long. Its digest tells the file from another.
     """
 
     end: bytes
@@ -64,19 +64,19 @@ class ColumnarFormat(FileFormat):
 
     @abstractmethod
     def read_footer(self, path: str, size: int, time: str | None) -> Footer:
-        """Read the end of a file of so many bytes; what Arrow or the system raise, it may."""
+        """Read the end of a file of `size` bytes; may raise what Arrow or the system raises."""
 
     @abstractmethod
     def read_group(
         self, path: str, number: int, choose: Callable[[Sequence[str]], list[str]]
     ) -> pa.Table:
-        """One group of a file: the columns that `choose` picks of those that are in the file."""
+        """Decode one group: the columns that `choose` picks from those in the file."""
 
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
         return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
 
     def probe(self, path: str, look: Look) -> FileProbe:
-        """Types are null where a column holds only nulls."""
+        """As in `FileFormat`; the type of a column that holds only nulls is null."""
         facts, _, schema = self.facts(path, look.where, look.time)
         declared = look.reading.schema
         if declared is not None:
@@ -86,7 +86,7 @@ class ColumnarFormat(FileFormat):
     def facts(
         self, path: str, where: str, time: str | None
     ) -> tuple[ColumnarFacts, tuple[Group, ...], pa.Schema]:
-        """What a file's footer says: what is kept of it, all its groups, and its columns."""
+        """Read the footer: the facts of the file, its groups that have rows, and its columns."""
         try:
             status = disk.seen(path)
             end, raw, sizes, lows_us = self.read_footer(path, status.bytes, time)
@@ -118,16 +118,17 @@ class ColumnarFormat(FileFormat):
         try:
             table = self.read_group(path, number, choose)
             table = table.rename_columns([names.get(n, n) for n in table.column_names])
-            _check_version(path, version)  # what was read is of this version, if the file still is
+            # After the read: if the file still has this version now, then so have the bytes read.
+            _check_version(path, version)
             return cast_table(table, asked, path, time)
         except (pa.ArrowException, OSError) as error:
             _check_version(path, version)
             raise self._failed(path, path, error) from error
 
     def _failed(self, path: str, where: str, error: Exception) -> SourceError | RunError:
-        """What to say of a file that is damaged, or none of its format, or out of reach."""
+        """The error for a file that is damaged, of another format, or out of reach."""
         if disk.is_remote(path) and isinstance(error, OSError) and is_of_server(error):
-            return unreadable(path, error)  # who does not answer has not said that it is damaged
+            return unreadable(path, error)  # the server failed; the file may be whole
         return SourceError(
             where,
             f"the file must be a whole, readable {self.title} file",
@@ -138,16 +139,16 @@ class ColumnarFormat(FileFormat):
 
 @dataclass(frozen=True, slots=True)
 class ColumnarFacts(FileFacts):
-    """The facts of a file of groups, whose extent are its rows.
+    """The facts of a file of groups; its extent is the number of its rows.
 
-    `group` is the number of its only group with rows; -1 where there are none or several.
+    `group` is the number of its only group with rows, -1 where there are none or several.
     """
 
     group: int
     format: ColumnarFormat
 
     def open(self, file: FileUse) -> ColumnarSource:
-        """One that has changed since is refused."""
+        """Refuses a file that has changed since `probe`. Reads the footer where groups are many."""
         groups: tuple[Group, ...] = (Group(self.group, 0, self.extent, self.low_us),)
         if self.group < 0:
             now, groups, _ = self.format.facts(file.path, file.path, file.time)
@@ -186,7 +187,7 @@ class ColumnarSource(FileSource[Group]):
         return FileMark(size_bytes, self._rows, digest, size_bytes, modified_ns, 0).saved()
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
-        """Costs nothing: its end has been read."""
+        """Costs nothing: the end of the file has been read already."""
         if self.holds(saved):
             return
         mark, facts = FileMark.of(saved), self._facts
@@ -202,7 +203,7 @@ class ColumnarSource(FileSource[Group]):
         return (self._rows, self._facts.digest) == (mark.rows, mark.digest)
 
     def piece_times(self, piece: Group, only_time: pa.Schema) -> tuple[Int64s, Bools]:
-        """Refuses wrong statistics: rows of other files may have been taken because of them."""
+        """Refuses wrong statistics: because of them, later rows of other files may be consumed."""
         decode = self._facts.format.decode
         table = decode(self.path, self._version, piece.number, only_time, self._time)
         times = event_times(table.column(0))
@@ -225,7 +226,7 @@ class ColumnarSource(FileSource[Group]):
 
 @dataclass(frozen=True)
 class ColumnarReader(Reader):
-    """Positions [start, stop) of a file of groups, read in a task; decoded groups are kept."""
+    """Reads positions [start, stop) of a file of groups in a task; caches decoded groups."""
 
     path: str
     version: Version

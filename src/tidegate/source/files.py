@@ -1,4 +1,4 @@
-"""Files as sources: a path, a folder or a glob stands for one source per file."""
+"""Reads files as sources: a path, a folder or a glob stands for one source per file."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from tidegate.source.listing import list_files, local_path, name_order, split_gl
 from tidegate.source.mark import readable, status_of
 from tidegate.source.partition import Partitions
 from tidegate.source.registry import check_reading, format_named
-from tidegate.source.shape import FileShape
+from tidegate.source.shape import FileShape, settled
 from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.block import BLOCK_BYTES
 from tidegate.source.text.compression import NONE, check_whole, packing_of
 from tidegate.source.watch import watch_of
 
 HEAD_BYTES = 8 * 2**20
-"""How much of the first text file of a folder is looked at for the types of its columns."""
+"""How many bytes of a folder's first text file the types of its columns are inferred from."""
 
 SAMPLE_BYTES = 2**20
-"""How much of each further one."""
+"""How many bytes of each further text file."""
 
 FINISHED_FILES = 64
-"""Of the text files that no longer count as growing, how many are checked at each look."""
+"""How many of the text files that no longer count as growing each look checks."""
 
 _AHEAD_FILES = 32
-"""How many files of another file system are looked at together."""
+"""How many files of another file system are fetched together to be probed."""
 
 _LOOK_S = 0.01
-"""How often a run that waits looks whether local files have grown, or new ones have come."""
+"""How often a waiting run looks for new local files and for files that have grown."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,12 +50,13 @@ _log = logging.getLogger(__name__)
 class FilesConnector(Connector):
     """The files of one path, folder or glob; each is a source, named by its path.
 
-    Followed, new files become sources at the end, in the order of their names; a text file may
-    grow until a later file appears. Files that cannot be read yet (being written) are waited for.
+    In a followed folder new files become sources behind the others, in the order of their names. A
+    text file may grow until a later file appears. Files that cannot be read yet, because somebody
+    is writing them, are waited for.
 
-    Who reads many files takes them from `list_new`, opens each with `open` when its turn has come
-    and lets go of it with `let_go`. What is kept are a few numbers per file that was not let go,
-    and of a followed folder the names in it; not what was read before.
+    A caller with many files takes them from `list_new`, opens each with `open` when it is its turn,
+    and forgets it with `let_go`. So this grows with the files that were not let go, by a few
+    numbers each, and with the names in a followed folder; not with what was read before.
     """
 
     def __init__(
@@ -84,12 +85,12 @@ class FilesConnector(Connector):
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
         self._looks = True
         self._grows = follow and self._remote is None
-        """Whether text files may get longer; elsewhere than here files are whole from the first."""
+        """Whether text files may get longer. On other file systems files appear whole."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
-        """Files that are no sources yet, with their size and time of change when last tried."""
+        """Files that are not sources yet, with the size and time of change of the last try."""
         self._clock = clock or schedule.current().clock
         self._came_at: dict[str, float] = {}
-        """When each file that was not let go came, where it is followed."""
+        """The arrival time of each file of a followed folder that was not let go."""
         self._looked_at = self._clock.now()
         with readable(path):
             watch = watch_of(path, clock, follow)
@@ -108,7 +109,7 @@ class FilesConnector(Connector):
         )
         self._sample_rows = 0
         self._shape, arrived = self._agree(found)
-        own = self._shape.settled()
+        own = settled(self._shape.schema)
         self.schema = reading.schema or self._partitions.with_own(own)
         if time is not None:
             check_time(self.schema, time, where)
@@ -131,7 +132,7 @@ class FilesConnector(Connector):
             raise SourceError(error.where, error.requirement, error.got, error.remedy) from error
 
     def discover(self) -> Sequence[Source]:
-        """The files that were not let go, in order, all of them opened."""
+        """Open all files that were not let go, in order."""
         return self.first_sources(sys.maxsize)
 
     def first_sources(self, count: int) -> Sequence[Source]:
@@ -145,11 +146,11 @@ class FilesConnector(Connector):
 
     @property
     def arrives(self) -> bool:
-        """Whether files or rows may come while they are read."""
+        """Whether files or rows may come during the run."""
         return self._follow and self._looks and (self.several or self._growing is not None)
 
     def expected_s(self) -> float | None:
-        """How long to wait before another look; elsewhere than here, looks are rare by themselves.
+        """How long to wait before another look; None on other file systems, which limit looks.
 
         A look at a local file or folder in which nothing happens costs a system call or two.
         """
@@ -157,7 +158,7 @@ class FilesConnector(Connector):
 
     @property
     def types_from(self) -> str:
-        """Where the types of the columns come from, for people."""
+        """Where the types of the columns come from, in words."""
         first = self._shape.path
         if self._reading.schema is not None:
             return "declared"
@@ -167,13 +168,13 @@ class FilesConnector(Connector):
         return f"inferred from the first {rows} of {first}"
 
     def take_as_of_now(self) -> None:
-        """Look no more: files and rows that come from now on are for a later run."""
+        """Stop looking: files and rows that come from now on are for a later run."""
         self._looks = False
         if self._growing is not None:
             self._growing.take_as_of_now()
 
     def list_new(self) -> list[ListedSource]:
-        """The files that were not listed before, in order; costs what the new ones cost."""
+        """The files that were not listed before, in order. Costs O(new files)."""
         self._look_again()
         lows_us = self._lows_us(self._arrived)
         arrived, self._arrived = self._arrived, []
@@ -183,19 +184,19 @@ class FilesConnector(Connector):
         ]
 
     def open(self, id: str) -> Source:
-        """A file that was listed, as it was then."""
+        """Open a listed file as it was when it was listed."""
         return self._opened(id)
 
     def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Source, int]:
-        """A file that has more than it had, and the position of its first row beyond that.
+        """Open a file that has grown since it was listed, and the position of its first new row.
 
-        `extent` and `digest` are those it was listed with; refuses a file that is another one now.
+        `extent` and `digest` are those it was listed with. Refuses a file that is another one now.
         """
         source = self._opened(id)
         return source, source.rows_within(extent, digest)
 
     def let_go(self, id: str) -> tuple[int, int] | None:
-        """Forget a file that was read; its extent and digest where it has others than listed."""
+        """Forget a file that was read; its extent and digest if they are not those listed."""
         facts = self._files.pop(id)
         self._came_at.pop(id, None)
         if id not in self._grown:
@@ -204,7 +205,7 @@ class FilesConnector(Connector):
         return facts.extent, facts.digest
 
     def has(self, id: str) -> bool:
-        """Whether a file was there at the last look; always so where nobody looks again."""
+        """Whether a file was there at the last look; True where nothing is followed."""
         return self._watch is None or self._watch.has(id)
 
     def _opened(self, path: str) -> FileSource[Any]:
@@ -219,7 +220,7 @@ class FilesConnector(Connector):
         return source
 
     def _use(self, path: str, grows: bool = False) -> FileUse:
-        """A file with the columns that it has from its folders, of those the stream has."""
+        """How to open a file: with those constants from its folders that the stream has."""
         found = self._partitions.constants(path, self._where)
         constants = tuple((name, value) for name, value in found if name in self.schema.names)
         return FileUse(path, self.schema, self._time, constants, grows)
@@ -233,11 +234,11 @@ class FilesConnector(Connector):
         return self._format.lows_us(arrived, self.schema.field(self._time))
 
     def _agree(self, found: Sequence[str]) -> tuple[FileShape, list[NewFile]]:
-        """The shape of all files there are at the start; empty text files have no say."""
+        """The common shape of all files at the start; empty text files are left for later."""
         shape: FileShape | None = None
         arrived = []
         for place, path in enumerate(found):
-            if place % _AHEAD_FILES == 1:
+            if place % _AHEAD_FILES == 1:  # the first file is read in other sizes than the rest
                 self._fetch_ahead(found[place : place + _AHEAD_FILES])
             probe = self._probe(path, self._head_bytes if shape is None else SAMPLE_BYTES)
             if probe is None:
@@ -262,7 +263,7 @@ class FilesConnector(Connector):
         return shape, arrived
 
     def _fetch_ahead(self, found: Sequence[str]) -> None:
-        """Elsewhere, have what files are looked at for: one by one, requests take their time."""
+        """Fetch the bytes that `probe` will read, side by side, on another file system."""
         if self._remote is None:
             return
         edge, said = self._format.edge, self._reading.get("compression")
@@ -271,10 +272,10 @@ class FilesConnector(Connector):
         self._remote.disk.fetch([(path, *edge(path, SAMPLE_BYTES)) for path in paths])
 
     def _disagreement(self, probe: FileProbe, shape: FileShape, error: SourceError) -> SourceError:
-        """What to say of a file that is not of a shape: of text, the line and the column."""
+        """The error for a file that does not fit a shape; for text with the line and column."""
         if shape.lacks(probe.schema):
             return error
-        fault = self._format.first_fault(probe, shape.settled(), SAMPLE_BYTES)
+        fault = self._format.first_fault(probe, settled(shape.schema), SAMPLE_BYTES)
         if fault is None:
             return error
         return SourceError(
@@ -307,11 +308,11 @@ class FilesConnector(Connector):
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
         now = self._clock.now()
-        self._add(arrived, (self._looked_at + now) / 2)  # as likely before as after
+        self._add(arrived, (self._looked_at + now) / 2)  # they came between the two looks
         self._looked_at = now
 
     def _check_not_moved(self, probe: FileProbe) -> None:
-        """Refuse the file that grows under a new name: it would be read twice."""
+        """Refuse the growing file under a new name: it would be read twice."""
         source = self._growing
         if source is not None and source.is_at(probe.path, probe.facts.status.inode):
             raise GateError(
@@ -322,7 +323,7 @@ class FilesConnector(Connector):
             )
 
     def _add(self, arrived: Sequence[NewFile], came_at: float = BEFORE) -> None:
-        """Make files sources; of text files the last one may grow, those before it no longer."""
+        """Make files sources. The last text file may grow; this ends the growth of earlier ones."""
         if not arrived:
             return
         self._finish()
@@ -341,7 +342,7 @@ class FilesConnector(Connector):
             self._growing.follow_arrivals(came_at, self._clock)
 
     def _finish(self) -> None:
-        """Let the file that grows end as it is now."""
+        """End the growing file as it is now."""
         source = self._growing
         if source is None:
             return
@@ -358,7 +359,7 @@ class FilesConnector(Connector):
         return self._format.probe(path, look)
 
     def _probe_unseen(self, path: str) -> FileProbe | None:
-        """Look at a new file of a followed folder; None while it is still being written."""
+        """Probe a new file of a followed folder; None while somebody still writes it."""
         status = status_of(path)
         if status is None:
             self._unseen.pop(path)
@@ -374,14 +375,14 @@ class FilesConnector(Connector):
         except SourceError as error:
             probe = None
             level = logging.WARNING if self._unseen[path] is None else logging.DEBUG
-            _log.log(level, "waiting for %s: %s", path, error)  # once: it may grow for long
+            _log.log(level, "waiting for %s: %s", path, error)  # a warning only the first time
         if probe is None:
             self._unseen[path] = tried
         return probe
 
 
 def check_not_grown(path: str, size_bytes: int) -> None:
-    """Refuse a file that got longer after it was finished; its new rows would be lost."""
+    """Refuse a file that grew after its growth was ended: its new rows would be lost."""
     status = status_of(path)
     if status is not None and status.bytes > size_bytes:
         raise GateError(

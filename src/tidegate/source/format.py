@@ -29,10 +29,11 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True)
 class Look:
-    """What the connector says of a file that a format is to look at.
+    """The arguments of `FileFormat.probe`, from the connector.
 
-    `where` is for messages. A file that `grows` may end within a line. Text is read in blocks of
-    `block_bytes`, and the types of its columns come from its first `sample_bytes`.
+    Messages name the file `where`. A file that `grows` may end within a line. Text is read in
+    blocks of `block_bytes`, and the types of its columns are inferred from its first
+    `sample_bytes`.
     """
 
     where: str
@@ -45,7 +46,7 @@ class Look:
 
 @dataclass(frozen=True)
 class FileUse:
-    """A file that a stream reads: the stream's columns, those that folders give, the time column.
+    """A file as a stream reads it: the stream's columns, constants from folders, the time column.
 
     Where it `grows`, rows may be added while it is read.
     """
@@ -59,10 +60,10 @@ class FileUse:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts(ABC):
-    """What is kept of a file that is not open: a few numbers, whatever it holds.
+    """A few numbers about a file that is not open, whatever its size.
 
-    `extent`, `digest` and `low_us` are what `ListedSource` has of it; `may_grow` says that rows can
-    be added to such a file.
+    `extent`, `digest` and `low_us` go into its `ListedSource`. `may_grow` says whether rows can be
+    added to such a file.
     """
 
     size_bytes: int
@@ -83,11 +84,11 @@ class FileFacts(ABC):
 
     @abstractmethod
     def open(self, file: FileUse) -> FileSource[Any]:
-        """The file as it was when it was looked at; where it `grows`, as it is and will be."""
+        """Open the file as it was at `probe`; where it `grows`, as it is now and will be."""
 
 
 class NewFile(NamedTuple):
-    """A file that was looked at and not listed yet; `first` is the text of its first row."""
+    """A file that was probed and not listed yet; `first` is the text of its first row."""
 
     path: str
     facts: FileFacts
@@ -96,9 +97,10 @@ class NewFile(NamedTuple):
 
 @dataclass(frozen=True)
 class FileProbe:
-    """A file that was looked at; types are null where nothing is known of a column's values.
+    """The result of probing a file. The type of a column in which no value was seen is null.
 
-    `first` is the text of its first row and `rows` how many were seen, where types are inferred.
+    Where types are inferred, `first` is the text of the first row, and `rows` is the number of rows
+    they are inferred from.
     """
 
     path: str
@@ -109,57 +111,60 @@ class FileProbe:
 
 
 class FileFormat(ABC):
-    """How files of one format are read; without state, so that tasks are sent its name only.
+    """How files of one format are read; without state, so that only its name goes to tasks.
 
     The connector of files calls `edge` and `probe` for each file that it finds, `lows_us` for those
-    that it lists, and `open` of a file's facts when its turn has come.
+    that it lists, and `FileFacts.open` once it is the file's turn.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """Its name for people."""
+    """Its name in messages."""
 
     options: ClassVar[tuple[str, ...]] = ()
-    """Those of `subscription.OPTIONS` that it takes."""
+    """The names in `subscription.OPTIONS` that it takes."""
 
     text: ClassVar[bool] = False
-    """Whether it is text: types are inferred, and files may be compressed as a whole."""
+    """Whether it is text: then types are inferred, and files may be compressed as a whole."""
 
     loose: ClassVar[bool] = False
-    """Whether a file may be without some of the columns."""
+    """Whether a file may lack some of the columns."""
 
     nested: ClassVar[bool] = True
     """Whether a value may be a struct or a list."""
 
     needs: ClassVar[str] = "a row must be there to tell the columns from"
-    """What a file must have that is the first one of its folder."""
+    """What the first file of a folder must have, for messages."""
 
     @abstractmethod
     def probe(self, path: str, look: Look) -> FileProbe | None:
-        """Look at a file; None where it has no rows to show. SourceError where it is damaged."""
+        """Read the columns and facts of a file; None where it has no rows yet.
+
+        Raises SourceError where the file is damaged.
+        """
 
     @abstractmethod
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
-        """Which bytes `probe` reads first: an offset and a length, -1 for all behind it."""
+        """The bytes that `probe` reads first: offset and length, -1 for up to the end."""
 
     def lows_us(self, arrived: Sequence[NewFile], time: pa.Field) -> list[int]:
-        """By file a time that its first row is not below, as `ListedSource` has it."""
+        """For each file a lower bound of the time of its first row, for its `ListedSource`."""
         return [file.facts.low_us for file in arrived]
 
     def first_fault(self, probe: FileProbe, schema: pa.Schema, sample_bytes: int) -> str | None:
-        """Where the first row is that is not of a schema, and why; None where it is not found."""
+        """The place of the first row that does not fit a schema, and why; None where none shows."""
         return None
 
 
 class FileSource(Source, Generic[P]):
-    """A file on the driver, read by pieces; the times of the last few of them are kept.
+    """A file on the driver, read by pieces. Caches the times of the last `kept_pieces`.
 
-    A format has `piece_times` and `piece_reader`, and adds to `pieces` what `extend` finds.
+    A format implements `piece_times` and `piece_reader`, and `extend`, which adds what it finds to
+    `pieces`.
     """
 
     pieced = True
     kept_pieces = 1
-    """Of how many pieces the times are kept."""
 
     def __init__(self, file: FileUse, pieces: PieceIndex[P]) -> None:
         self.id = self.path = file.path
@@ -170,13 +175,13 @@ class FileSource(Source, Generic[P]):
 
     @abstractmethod
     def piece_times(self, piece: P, only_time: pa.Schema) -> tuple[Int64s, Bools]:
-        """Decode the event times of a piece, and which of them are valid."""
+        """Decode the event times of a piece: int64 microseconds, and which of them are valid."""
 
     @abstractmethod
     def piece_reader(
         self, path: str, schema: pa.Schema, start: int, stop: int, pieces: tuple[P, ...]
     ) -> Reader:
-        """What a task reads the positions with; the schema has the columns of the file itself."""
+        """The reader for tasks; `schema` has only the columns that are in the file itself."""
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []
@@ -187,7 +192,7 @@ class FileSource(Source, Generic[P]):
         return joined_times(parts)
 
     def reader(self, start: int, stop: int) -> Reader:
-        path = disk.absolute(self.path)  # a worker may have been started elsewhere
+        path = disk.absolute(self.path)  # a worker may have another working folder
         own = without_constants(self.schema, self._constants)
         pieces = self._pieces.within(start, stop)
         reader = self.piece_reader(path, own, start, stop, pieces)
@@ -204,25 +209,26 @@ class FileSource(Source, Generic[P]):
         return piece.first + piece.rows
 
     def follow_arrivals(self, came_at: float, clock: Clock) -> None:
-        """Tell when rows came: those there are now at a time, others when they are noticed."""
+        """Record arrivals: present rows came at `came_at`, later ones when they are noticed."""
         self.arrivals = Together(came_at)
 
     def rows_within(self, extent: int, edge: int) -> int:
-        """How many rows it had when it was of this extent; `edge` is the digest it had then.
+        """How many rows the file had at this extent; `edge` is the digest it had then.
 
-        Refuses a file that is another one now: by itself, any that has another extent.
+        Refuses a file that is another one now. The default refuses every file, because only files
+        that can grow keep their identity at another extent.
         """
         raise reused(self.path, "another file")
 
     def finish(self) -> FileFacts:
-        """Take a file that grows as it is now, and say what to keep of it; called where `grows`."""
+        """Stop the growth of the file here; its facts. Called only where it `grows`."""
         raise NotImplementedError(f"{self.path} does not grow")
 
     def take_as_of_now(self) -> None:
-        """Let it be as long as it was when it was last looked at; it has not ended for all that."""
+        """Ignore rows that come after the last look. The file has not ended for all that."""
 
     def is_at(self, path: str, inode: int) -> bool:
-        """Whether the file that was read is at a path, where something of this inode is."""
+        """Whether the file that was read is now at a path, where a file of this inode is."""
         return False
 
     def _kept_times(self, piece: P) -> tuple[Int64s, Bools]:

@@ -1,4 +1,4 @@
-"""Generated rows as a source: `generator:NAME?...` stands for a function of the position."""
+"""A source of generated rows: `generator:NAME?...` stands for a function of the position."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Make = Callable[[Parameters], Generator]
 
 @dataclass(frozen=True)
 class GeneratorInfo:
-    """What there is to know of a generator before it is used."""
+    """The description of a generator, for lists."""
 
     name: str
     summary: str
@@ -72,7 +72,7 @@ _REGISTRY: dict[str, tuple[str, Make]] = {
     "orders": ("TPC-H orders by the time they were placed", orders),
     "lineitem": ("TPC-H lineitems by the time they were shipped", lineitem),
 }
-"""By name what a generator makes, in a line, and how it is made."""
+"""For each generator a line that describes it, and the function that makes it."""
 
 
 def register(name: str, make: Make, summary: str = "") -> None:
@@ -81,12 +81,12 @@ def register(name: str, make: Make, summary: str = "") -> None:
 
 
 def names() -> list[str]:
-    """All generators, those of this package first."""
+    """The names of all generators, those of this package first."""
     return list(_REGISTRY)
 
 
 def described(name: str, where: str) -> GeneratorInfo:
-    """What a generator makes, and what it can be told."""
+    """The rows that a generator makes, and its parameters."""
     parameters = Parameters("", where)
     generator = make_generator(name, parameters)
     parameters.pace()
@@ -97,7 +97,7 @@ def described(name: str, where: str) -> GeneratorInfo:
 
 
 def make_generator(name: str, parameters: Parameters) -> Generator:
-    """The generator of a name; what it takes of the parameters is up to it."""
+    """The generator of a name; it takes what it wants from the parameters."""
     if name not in _REGISTRY:
         raise SourceError(
             parameters.where, "the generator must be known", name or "no name", near(name, names())
@@ -108,7 +108,7 @@ def make_generator(name: str, parameters: Parameters) -> Generator:
 
 @dataclass(frozen=True)
 class GeneratorReader(Reader):
-    """Positions [start, stop), computed where they are read."""
+    """Positions [start, stop), computed in the task that reads them."""
 
     id: str
     generator: Generator
@@ -122,7 +122,7 @@ class GeneratorReader(Reader):
 
 
 class RowPace:
-    """Rows that come with wall time, at some pace, from when they are first asked for."""
+    """Rows that come with wall time, at a pace, starting when rows are first asked for."""
 
     def __init__(self, pacing: Pacing, clock: Clock) -> None:
         self._pacing = pacing
@@ -134,7 +134,7 @@ class RowPace:
         return str(self._pacing)
 
     def begin(self, rows: int) -> None:
-        """Let so many rows be there, and the others come from now on; only once."""
+        """Start now, with `rows` rows there already; later calls do nothing."""
         if self._begun_at is None:
             self._begun_at, self._first = self._clock.now(), rows
 
@@ -145,28 +145,28 @@ class RowPace:
         return self._pacing.come(self._first, self._clock.now() - self._begun_at)
 
     def due_s(self, rows: int) -> float | None:
-        """In how many seconds there is one row more than these; None before it has begun."""
+        """The seconds until there is one row more than `rows`; None before `begin`."""
         if self._begun_at is None:
             return None
         due_s = self._pacing.seconds(self._first, np.array([rows + 1.0]))
         return self._begun_at + float(due_s[0]) - self._clock.now()
 
     def at(self, positions: Int64s) -> Floats:
-        """When rows are due, whenever they were asked for; those there at first were before."""
+        """When rows are due, however late they are read; those there at the start came BEFORE."""
         assert self._begun_at is not None, "rows are known after the first were asked for"
         due_s = self._pacing.seconds(self._first, (positions + 1).astype(np.float64))
         return np.where(positions < self._first, BEFORE, self._begun_at + due_s)
 
     def drop(self, position: int) -> None:
-        """Nothing to do: it is a formula."""
+        """Does nothing: arrivals are computed, not stored."""
 
 
 class GeneratorSource(Source, Connector):
     """A generator's rows: source and connector in one.
 
-    With a `pace` it is a live stream: rows become known as wall time passes. What
-    is asked for first is known at once, because a restart asks for where it was: a live stream
-    goes on from there, and begins with its first row otherwise. The rows stay the same.
+    With a `pace` it is a live stream: rows become known as wall time passes. The rows asked for
+    first are known at once, because a restart first asks for the rows up to where it was. The rows
+    themselves do not depend on the pace.
     """
 
     def __init__(
@@ -206,20 +206,20 @@ class GeneratorSource(Source, Connector):
         return not self.ended()
 
     def expected_s(self) -> float | None:
-        """When the next row is due; None where rows do not come by the clock, or none will."""
+        """The seconds until the next row is due; None without a pace, or at the end."""
         return None if self._pace is None or self.ended() else self._pace.due_s(self._known)
 
     def untaken(self, position: int) -> tuple[int, str]:
-        """How many rows there are by now from a position on."""
+        """How many rows have come from a position on."""
         come = self._generator.rows if self._pace is None else self._pace.come()
         return max(min(come, self._generator.rows) - position, 0), "rows"
 
     def extent(self, position: int) -> tuple[int, int, str]:
-        """How much lies before a position, and how much there will be."""
+        """The rows before a position, and all rows there will be."""
         return position, self._generator.rows, "rows"
 
     def take_as_of_now(self) -> None:
-        """All its rows are there, unless they come by the clock."""
+        """Does nothing, except that it refuses a pace: then the rows are not there yet."""
         if self._pace is not None:
             raise SourceError(
                 self.id,
@@ -247,7 +247,7 @@ class GeneratorSource(Source, Connector):
 def open_generator(
     uri: str, where: str, time: str | None, clock: Clock | None = None
 ) -> GeneratorSource:
-    """The source of a URI; `clock` is that of the run where it is not the machine's."""
+    """The source of a URI; `clock` is the clock of the run if it is not the machine's."""
     name, _, query = uri.partition(":")[2].partition("?")
     known = f"{where}, generator {name}" if name in _REGISTRY else where
     parameters = Parameters(query, known)

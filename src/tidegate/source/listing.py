@@ -1,4 +1,4 @@
-"""Which files a path, a folder or a glob stands for, and of which format they are."""
+"""Lists the files that a path, a folder or a glob stands for, and finds their format."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def local_path(uri: str, where: str) -> str:
 def list_files(
     path: str, where: str, follow: bool, look: Callable[[], Iterable[str]]
 ) -> tuple[FileFormat, list[str]]:
-    """The files of a path as sources, sorted by name, and their one format; at least one file.
+    """The one format of a path's files, and the files, at least one, sorted by name.
 
-    `look` gives the files there are now below a folder or for a glob. A path that exists is meant
-    as it stands, also where it has characters of a glob in it. Paths are as given, so that they
-    name the sources wherever they are run.
+    `look` gives the files that are now below a folder or match a glob. A path that exists is taken
+    literally, even with glob characters in it. Paths stay as given, not absolute: they name the
+    sources, which must have the same names wherever the query runs.
     """
     if disk.is_file(path):
         return format_of(path, where), [path]
-    if isinstance(path, disk.RemotePath):  # a folder is what names begin with there, and no more
+    if isinstance(path, disk.RemotePath):  # there a folder is only a prefix of names
         requirement, got = "a file must be there, or below it", f"none at {path}"
     elif disk.is_folder(path):
         requirement, got = "the folder must hold a file at least", f"none in {path}"
@@ -60,7 +60,7 @@ def list_files(
 
 
 def name_order(path: str) -> str:
-    """A key that sorts paths folder by folder: what is in `a/` comes before what is in `a-b/`."""
+    """A sort key that keeps folders together: files of `a/` come before those of `a-b/`."""
     return path.replace(os.sep, "\0")
 
 
@@ -102,7 +102,7 @@ def paths_of(path: str) -> list[str]:
 
 
 def _walk(folder: str) -> list[str]:
-    """The files below a folder, nested ones too, without hidden ones and those with a leading _."""
+    """The files below a folder at any depth, without names that begin with . or _."""
     found = []
     try:
         for parent, folders, files in disk.current().walk(folder):
@@ -129,20 +129,20 @@ def _match(pattern: str) -> list[str]:
 
 
 def split_glob(path: str) -> tuple[str, list[str]]:
-    """The folder that a glob's files are below, before any wildcard, and the patterns behind it."""
+    """Split a glob into the folder before the first wildcard and the patterns behind it."""
     parts = path.split("/")
     first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return "/".join(parts[:first]), parts[first:]
 
 
 def name_matches(name: str, pattern: str) -> bool:
-    """Whether a wildcard stands for a name; hidden ones are only meant by a pattern that is."""
+    """Whether a pattern matches a name; only a pattern with a leading . matches hidden names."""
     hidden = name.startswith(".") and not pattern.startswith(".")
     return not hidden and fnmatch.fnmatchcase(name, pattern)
 
 
 def counts(name: str) -> bool:
-    """Whether a file or folder of this name is input: not hidden, and no side output."""
+    """Whether a file or folder of this name is input: neither hidden nor a side output."""
     return not name.startswith((".", "_"))
 
 
@@ -151,7 +151,7 @@ def _extension(path: str) -> str:
 
 
 def _neighbours(path: str) -> str:
-    """What there is where a missing path was looked for."""
+    """A sentence about the names that are where a missing path was expected."""
     parent = os.path.dirname(path) or "."
     if not disk.is_folder(parent):
         return f"There is no folder {parent}."

@@ -1,9 +1,9 @@
-"""Tells an input file from another at its path: what was read of it is compared at a restart.
+"""Tells an input file from another at the same path, so that a restart can check what was read.
 
-A digest is the CRC-32 of bytes: it finds changes that happen, not ones that somebody has computed.
-Of text it is of all bytes that were read, from the first of the file on, so that a file may get
-longer. Of Parquet it is of the file's end, with the footer: offsets and sizes of all row groups,
-and their statistics.
+A digest is the CRC-32 of bytes. It finds changes that happen by accident, not ones made to go
+unnoticed. For text it covers all bytes that were read, from the first one on, so a file may get
+longer. For Parquet it covers the end of the file with the footer, which has offsets, sizes and
+statistics of all row groups.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tidegate.errors import RunError, SourceError
 from tidegate.remote.reason import reason, remedy
 
 EDGE_BYTES = 64 * 2**10
-"""How much of a file its digest is of where not all of it was read: the first bytes of text, the
-last ones of Parquet. Small files are covered whole; Arrow reads as much for a footer."""
+"""How many bytes a digest covers where not all were read: the first ones of text, the last ones of
+Parquet. Small files are covered whole. Arrow reads as much for a footer anyway."""
 
 _PASS_BYTES = 2**20
 
@@ -28,10 +28,10 @@ PUT_BACK = "Put it back as it was, or start from an empty checkpoint."
 
 
 class FileMark(NamedTuple):
-    """The first `read_bytes` of a file with `rows` rows in them, their digest, and the file then.
+    """What was read of a file: its first `read_bytes` with `rows` rows, and their digest.
 
-    The size, the time of change and the inode are those of the whole file. As long as they are the
-    same, the file is; when they are not, the digest tells.
+    Size, time of change and inode are those of the whole file then. While they stay the same, the
+    file is the same. Once they differ, the digest decides.
     """
 
     read_bytes: int
@@ -46,7 +46,7 @@ class FileMark(NamedTuple):
         return FileMark(**saved)
 
     def saved(self) -> dict[str, int]:
-        """What a manifest keeps."""
+        """The mark as JSON values, for a manifest."""
         return self._asdict()
 
     def is_of(self, status: disk.Status) -> bool:
@@ -79,9 +79,9 @@ def digest_of(path: str, length: int) -> int:
 
 
 def moved_to(path: str, inode: int, read_bytes: int, expected: int) -> str | None:
-    """Where in its folder a file lies that had this path; None where it is not found.
+    """The path in the same folder to which a file was renamed; None where it is not found.
 
-    Numbers of inodes are used again, so its first bytes must be what was read of it, too.
+    Inode numbers are reused, so the first bytes must also be those that were read.
     """
     if disk.is_remote(path):
         return None
@@ -99,7 +99,7 @@ def moved_to(path: str, inode: int, read_bytes: int, expected: int) -> str | Non
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Put into words what the system says where a path cannot be read."""
+    """Turn an OSError into the error that `unreadable` words."""
     try:
         yield
     except OSError as error:
@@ -107,10 +107,10 @@ def readable(path: str) -> Iterator[None]:
 
 
 def unreadable(path: str, error: OSError) -> SourceError | RunError:
-    """What to say of a file that the system does not let be read.
+    """The error for a file that cannot be read.
 
-    That a server does not answer is no mistake of who has started the run: it can go on later. At
-    a start, `open_uri` makes a mistake of it.
+    A server that does not answer is no mistake of the user, and the run can go on later: a
+    RunError. When a run starts, `FilesConnector.at` turns it into a SourceError.
     """
     if disk.is_remote(path):
         missing = isinstance(error, FileNotFoundError)
@@ -122,13 +122,13 @@ def unreadable(path: str, error: OSError) -> SourceError | RunError:
 
 
 def changed_since(path: str, rows: int, got: str, remedy: str = PUT_BACK) -> SourceError:
-    """What to say at a start of a file that is not the one that was read."""
+    """The error at a restart for a file that is not the one that was read."""
     must = f"was read up to row {rows} by this checkpoint and must be the same up to there"
     return SourceError(path, must, got, remedy)
 
 
 def reused(path: str, got: str) -> SourceError:
-    """What to say at a start of a consumed file of a folder that holds something else now."""
+    """The error at a restart for a consumed file of a folder that has another content now."""
     return SourceError(
         path,
         "was consumed by this checkpoint, and its name must not be used again for other rows",

@@ -1,4 +1,4 @@
-"""Rows that a Python program appends, as a source; any thread may append."""
+"""A source of rows that a Python program appends; any thread may append."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.arrival import Floats
+from tidegate.batch import from_bytes, to_bytes
 from tidegate.clock import Clock
 from tidegate.connector import Bools, Connector, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import SourceError
@@ -21,7 +22,7 @@ from tidegate.schema import check_time, event_times, fit_rows, normal_schema
 
 @dataclass(frozen=True)
 class MemoryReader(Reader):
-    """Positions [start, stop) with their rows; pickled, it carries just these."""
+    """Positions [start, stop), with their rows; these travel with it to tasks."""
 
     id: str
     start: int
@@ -33,10 +34,7 @@ class MemoryReader(Reader):
         return Rows.of_range(self.table.select(columns), self.start, self.stop)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        stream = pa.BufferOutputStream()
-        with pa.ipc.new_stream(stream, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return _restored, (self.id, self.start, self.stop, stream.getvalue().to_pybytes())
+        return _restored, (self.id, self.start, self.stop, to_bytes(self.table))
 
 
 def _call(listeners: Sequence[Callable[[], None]]) -> None:
@@ -45,13 +43,14 @@ def _call(listeners: Sequence[Callable[[], None]]) -> None:
 
 
 def _restored(id: str, start: int, stop: int, data: bytes) -> MemoryReader:
-    return MemoryReader(id, start, stop, pa.ipc.open_stream(data).read_all())
+    return MemoryReader(id, start, stop, from_bytes(data))
 
 
 class Appends:
-    """When rows were appended: a number for each table, kept for as long as the tables are.
+    """When rows were appended: one time for each table, kept as long as the tables are.
 
-    `firsts` has the first positions of the tables; a table is added there last.
+    `firsts`, shared with the source, has the first positions of the tables. `append` adds the time
+    before the position, because readers take no lock.
     """
 
     def __init__(self, firsts: list[int]) -> None:
@@ -59,7 +58,7 @@ class Appends:
         self.came_at: list[float] = []
 
     def at(self, positions: Int64s) -> Floats:
-        """Costs what lies between the first and the last of them."""
+        """The arrival of each position, ascending; costs O(tables from the first to the last)."""
         low = bisect_right(self._firsts, int(positions[0])) - 1
         high = bisect_right(self._firsts, int(positions[-1]))
         which = np.searchsorted(np.array(self._firsts[low:high]), positions, "right") - 1
@@ -67,15 +66,15 @@ class Appends:
         return times
 
     def drop(self, position: int) -> None:
-        """Nothing to do: another run may ask."""
+        """Does nothing: another run may ask for the same positions."""
 
 
 class MemorySource(Source, Connector):
-    """A growing buffer of rows: source and connector in one; all methods may race.
+    """A growing buffer of rows: source and connector in one; all methods are thread-safe.
 
-    Rows count in the order of `append`. They are kept for as long as the source is, because a
-    restart may read them again. `end` says that no more will come. When rows were appended is told
-    by `clock`, which must be that of the run where it is not the machine's.
+    Rows count in the order of `append`. They stay as long as the source does, because a restart may
+    read them again. `end` says that no more rows will come. Arrival times are read from `clock`,
+    which must be the clock of the run if that is not the machine's.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class MemorySource(Source, Connector):
 
     @property
     def schema(self) -> pa.Schema:
-        """Given, or that of the first rows appended."""
+        """The given schema, or that of the first rows."""
         with self._lock:
             if self._schema is None:
                 raise SourceError(
@@ -138,7 +137,7 @@ class MemorySource(Source, Connector):
         _call(listeners)
 
     def end(self) -> None:
-        """Say that no more rows will come; may be called again."""
+        """Say that no more rows will come; a second call does nothing."""
         with self._lock:
             self._closed = True
             listeners = list(self._listeners)
@@ -146,7 +145,7 @@ class MemorySource(Source, Connector):
 
     @property
     def arrives(self) -> bool:
-        """Whether more may come; one that has ended is a table like any other."""
+        """Whether more rows may come: until `end`."""
         with self._lock:
             return not self._closed
 
@@ -156,7 +155,7 @@ class MemorySource(Source, Connector):
             return self._rows - position, "rows"
 
     def tell(self, listener: Callable[[], None]) -> None:
-        """Call this after every `append` and `end`, in the thread of whoever does it."""
+        """Call `listener` after every `append` and `end`, in the thread of that call."""
         with self._lock:
             self._listeners.append(listener)
 

@@ -1,7 +1,7 @@
-"""Notices of the kernel about names that come to local folders and leave them.
+"""Receives notices of the kernel (inotify) about names that come to and leave local folders.
 
-Listing a folder costs as much as it holds; being told costs as much as has happened. Linux tells
-(inotify), and all of it only where no other host writes: on file systems that are local.
+Listing a folder costs O(names in it); notices cost O(changes). The kernel reports only changes made
+on this host, so notices are used for local file systems alone.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _HEADER = struct.Struct("iIII")
 _READ_BYTES = 1 << 16
 
 _LOCAL = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1})
-"""ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS, by what `statfs` calls them."""
+"""The `statfs` magic numbers of ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and ZFS."""
 
 
 class Notice(NamedTuple):
-    """A name that came to a folder or left it; no name where the folder itself went away."""
+    """A name that came to a folder or left it; "" where the folder itself was removed or moved."""
 
     folder: str
     name: str
@@ -33,7 +33,7 @@ class Notice(NamedTuple):
 
 
 class Notices:
-    """Tells of names in the folders it follows, from the moment on in which it follows them."""
+    """The changes of names in some folders, each from the call of `follow` on."""
 
     def __init__(self, libc: ctypes.CDLL, descriptor: int) -> None:
         self._libc = libc
@@ -43,7 +43,7 @@ class Notices:
 
     @classmethod
     def open(cls) -> Notices | None:
-        """None where the system does not tell, or has told too many already."""
+        """None where the system has no inotify, or its limit of instances is reached."""
         if sys.platform != "linux":
             return None
         libc = ctypes.CDLL(None, use_errno=True)
@@ -51,7 +51,7 @@ class Notices:
         return cls(libc, descriptor) if descriptor >= 0 else None
 
     def follow(self, folder: str) -> bool:
-        """Begin to tell of a folder; False where not all would be told."""
+        """Begin to report changes in a folder; False where some would not be reported."""
         path = os.fsencode(folder or ".")
         status = ctypes.create_string_buffer(1024)
         if self._libc.statfs(path, status) != 0:
@@ -65,7 +65,7 @@ class Notices:
         return bool(number >= 0)
 
     def take(self) -> list[Notice] | None:
-        """What has happened since it was last asked, in order; None where some of it was lost."""
+        """The notices since the last call, in order; None where the kernel lost some."""
         notices: list[Notice] = []
         complete = True
         while data := self._read():
@@ -78,6 +78,7 @@ class Notices:
                 if number in self._folders:
                     came = bool(mask & (_CREATED | _MOVED_IN))
                     notices.append(Notice(self._folders[number], os.fsdecode(name), came))
+                # A moved folder stays watched by its inode: it would report its old path.
                 if mask & (_IGNORED | _SELF_MOVED) and self._folders.pop(number, None) is not None:
                     self._libc.inotify_rm_watch(self._descriptor, number)
         return notices if complete else None

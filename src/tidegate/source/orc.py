@@ -1,6 +1,6 @@
-"""ORC files: stripes, whose sizes stand in the file's tail.
+"""Reads ORC files: stripes, whose sizes are in the file's tail.
 
-What the least times are is not known: stripes have statistics, but Arrow does not give them.
+The least times are not known: stripes have statistics, but Arrow does not give them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidegate.source.columnar import ColumnarFormat, Footer
 from tidegate.source.mark import EDGE_BYTES
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 5
-"""Numbers of fields: the footer in a file's tail, stripes in that, rows in a stripe."""
+"""Field numbers: of the footer in the tail, of stripes in the footer, of rows in a stripe."""
 
 
 class OrcFormat(ColumnarFormat):
@@ -42,7 +42,7 @@ class OrcFormat(ColumnarFormat):
 
 
 def _stripe_rows(file: orc.ORCFile) -> Iterator[int]:
-    """How many rows each stripe has, from the file's tail, which Arrow gives as it stands."""
+    """The rows of each stripe, parsed from the file's tail, which Arrow gives as raw bytes."""
     tail = dict(_fields(file.reader.serialized_file_tail()))
     for number, value in _fields(tail[_FOOTER]):
         if number == _STRIPES:
@@ -50,7 +50,7 @@ def _stripe_rows(file: orc.ORCFile) -> Iterator[int]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """The numbers and bytes of a message of protocol buffers, by the numbers of their fields."""
+    """The varint and bytes fields of a Protobuf message, with their field numbers."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

@@ -1,7 +1,7 @@
-"""How many rows of a live stream come in each second: always the same, or as a file says.
+"""How many rows of a live stream come in each second: constant, or as a file says.
 
-A pace is a function from seconds to rows that never decreases, and its inverse. When rows arrive
-follows it, and so do the event times of generators.
+A pace is a function from seconds to rows that never decreases, with its inverse. Arrivals of
+generated rows follow it, and so do their event times with a file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tidegate.errors import SourceError, near
 Floats = NDArray[np.float64]
 
 TIME = "t"
-"""The column with the seconds at which a rate begins."""
+"""The column with the second at which a rate begins."""
 
 _ROUNDING = 1e-6
-"""What sums of rates may miss of a whole row."""
+"""By how much rounding may bring sums of rates below a whole row."""
 
 
 class Pacing(Protocol):
@@ -38,13 +38,13 @@ class Pacing(Protocol):
 
     @property
     def rows(self) -> float:
-        """How many there are in all; infinite where it has no end."""
+        """How many rows come in all; infinite where there is no end."""
 
     def come(self, first: int, seconds: float) -> int:
-        """How many rows there are so many seconds after there were `first`."""
+        """How many rows there are, so many seconds after there were `first`."""
 
     def seconds(self, first: int, rows: Floats) -> Floats:
-        """From when there were `first` until there are so many rows, and parts of a row."""
+        """The seconds from when there were `first` rows until there are `rows`, not only whole."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class EvenPace:
 
 @dataclass(frozen=True)
 class TracedPace:
-    """Rates that are constant within intervals; it ends with the last of them.
+    """Rates that are constant within intervals; it ends with the last interval.
 
-    `times` are the beginnings of the intervals in seconds from the first, and the end of the last;
-    `rates` the rows a second of each. Grows with the lines of the file that it was read from.
+    `times` has the beginning of each interval, in seconds from the first, then the end of the last.
+    `rates` has the rows per second of each. Grows with the lines of its file.
     """
 
     name: str
@@ -81,7 +81,7 @@ class TracedPace:
         return self.name
 
     def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
+        """Leaves out what is cached: other processes compute it again."""
         return {"name": self.name, "times": self.times, "rates": self.rates}
 
     @property
@@ -128,10 +128,10 @@ class TracedPace:
 
 
 def read_pace(path: str, column: str | None, where: str) -> TracedPace:
-    """The pace that a CSV file has: a column `t` of seconds, and rates in tuples a second.
+    """Read a pace from a CSV file: a column `t` of seconds, and rates in tuples per second.
 
-    Without a `column` there is one beside `t`. The last rate lasts as long as the one before it, or
-    a second where it is the only one. SourceError where it cannot be a pace.
+    Without `column` there must be only one beside `t`. The last rate lasts as long as the one
+    before it, or a second where it is the only one. SourceError where the file is not a pace.
     """
     header, *lines = _lines(path, where)
     of = f"{where}, pace {path}"

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from tidegate.errors import SourceError, near
 from tidegate.microsecond import read_us
+from tidegate.remote.scheme import distinct
 from tidegate.source.pace import EvenPace, Pacing, read_pace
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class UriParameter:
-    """What a parameter may be: for lists of what there is."""
+    """The description of a parameter, for lists and messages."""
 
     name: str
     wanted: str
@@ -26,22 +27,16 @@ class UriParameter:
 
 
 class Parameters:
-    """The values after the `?`; each is taken once by name, then `done` refuses what is left."""
+    """The parameters after the `?`: take each by name, then call `done`, which refuses others."""
 
     def __init__(self, query: str, where: str) -> None:
         self.where = where
-        self._given: dict[str, str] = {}
+        self._given = distinct(parse_qsl(query, keep_blank_values=True), where, SourceError)
         self._taken: dict[str, UriParameter] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name in self._given:
-                raise SourceError(
-                    where, "a parameter can be given once", f"{name} twice", f"Keep one {name}."
-                )
-            self._given[name] = value
 
     @property
     def taken(self) -> tuple[UriParameter, ...]:
-        """Those that were asked for, in that order."""
+        """The parameters taken so far, in that order."""
         return tuple(self._taken.values())
 
     def given(self, name: str) -> bool:
@@ -85,7 +80,7 @@ class Parameters:
         return self._take(parameter, read_us(default), read_us, lambda v: True)
 
     def pace(self) -> Pacing | None:
-        """How rows become known with wall time; None where all are known at once."""
+        """The pace at which rows become known; None where all are known at once."""
         wanted = "a number above 0, or a CSV file with rates over time"
         meaning = "rows per second of wall time, as a live stream (default: all at once)"
         parameter = UriParameter("pace", wanted, "", meaning)
@@ -112,7 +107,7 @@ class Parameters:
         return EvenPace(rate) if self.given("pace") else None
 
     def done(self) -> None:
-        """Refuse parameters that nobody took."""
+        """Refuse parameters that were not taken."""
         for name in self._given:
             if name not in self._taken:
                 raise SourceError(

@@ -1,4 +1,4 @@
-"""Parquet files: a footer with statistics of row groups, which are decoded one by one."""
+"""Reads Parquet files: the footer with statistics, and row groups one by one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from tidegate.source.mark import EDGE_BYTES
 
 _MAGIC = b"PAR1"
 _UNITS_US = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
-"""Microseconds in units of Parquet's times, as a fraction."""
+"""The microseconds in each unit of Parquet's times, as a fraction."""
 
 
 class ParquetFormat(ColumnarFormat):
-    """Parquet, with the least event times that its statistics have."""
+    """Parquet; the least event times come from its statistics."""
 
     name, title = "parquet", "Parquet"
 
     def read_footer(self, path: str, size: int, time: str | None) -> Footer:
         end = disk.read(path, max(size - EDGE_BYTES, 0))
+        # A file ends with the length of its footer in four bytes, then the magic number.
         needed = int.from_bytes(end[-8:-4], "little") + 8 if end.endswith(_MAGIC) else 0
         if needed > len(end):
             end = disk.read(path, max(size - needed, 0))
@@ -39,7 +40,7 @@ class ParquetFormat(ColumnarFormat):
         self, path: str, number: int, choose: Callable[[Sequence[str]], list[str]]
     ) -> pa.Table:
         with disk.at(path).open_arrow(path) as raw:
-            # Elsewhere than on this host the pieces of all columns are asked for side by side.
+            # On another file system the ranges of all columns are requested side by side.
             ahead = disk.is_remote(path)
             file = pq.ParquetFile(raw, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
             names = choose(file.schema_arrow.names)
@@ -47,10 +48,10 @@ class ParquetFormat(ColumnarFormat):
 
 
 def least_times(metadata: pq.FileMetaData, time: str | None) -> list[int]:
-    """By row group, a time that no row of it is below; MIN_US where the statistics do not say so.
+    """For each row group a time that no row is below; MIN_US where the statistics give none.
 
-    They do where there are any and no row is without an event time, be it NULL or out of range:
-    such a row counts by what came before it, which may be nothing.
+    They give one only where every row has an event time. A row without one, NULL or out of range,
+    is placed by the rows before it, and there may be none.
     """
     groups = range(metadata.num_row_groups)
     found = _column(metadata, time)

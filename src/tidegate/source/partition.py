@@ -1,4 +1,4 @@
-"""Columns that the names of folders give, as `day=2024-01-31/`: constants of the files in them."""
+"""Reads columns from the names of folders, as `day=2024-01-31/`: constants of the files inside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.source.text.cell import has_codes
 from tidegate.source.text.dialect import USUAL
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value in a folder's name where there is none."""
+"""The value in a folder's name that stands for NULL."""
 
 Constants = tuple[tuple[str, Any], ...]
 """Columns that have one value in all rows of a file."""
@@ -28,17 +28,17 @@ _FOLDER = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Partitions:
-    """The columns that folders below `root` give, and their types; the same for all files."""
+    """The columns that the folders below `root` give, with their types; the same for all files."""
 
     root: str
     schema: pa.Schema
 
     @staticmethod
     def of(root: str, files: Sequence[str], declared: pa.Schema | None, where: str) -> Partitions:
-        """What the folders below a root give; `files` are those there are now.
+        """The columns from the folders between a root and its present files.
 
-        Types are the declared ones, or what all values are: whole numbers, dates or texts. Costs
-        some microseconds a file.
+        Types are the declared ones, or inferred: whole numbers if all values are, then dates, then
+        texts. Refuses files in folders of other names.
         """
         found = [values_of(file, root) for file in files]
         names = list(found[0]) if found else []
@@ -61,13 +61,13 @@ class Partitions:
         return names
 
     def constants(self, file: str, where: str) -> Constants:
-        """The values of one file; refuses a folder that has no proper value."""
+        """The values of one file; refuses a folder whose value does not have the type."""
         values = values_of(file, self.root)
         _check_names(self.names, file, values, where)
         return tuple((f.name, _value(file, f, values[f.name], where)) for f in self.schema)
 
     def check_time(self, time: str, where: str) -> None:
-        """Refuse an event time that is one for all rows of a file."""
+        """Refuse a time column from folders: it would be the same for all rows of a file."""
         if time in self.names:
             raise SourceError(
                 where,
@@ -87,7 +87,7 @@ class Partitions:
 
 @dataclass(frozen=True)
 class PartitionReader(OuterReader):
-    """A reader of a file whose folders give further columns."""
+    """Adds the constants from folders to what a file's reader gives."""
 
     schema: pa.Schema
     constants: Constants
@@ -107,7 +107,7 @@ class PartitionReader(OuterReader):
 
 
 def with_constants(reader: Reader, schema: pa.Schema, constants: Constants) -> Reader:
-    """A reader that gives constants too; the same one where there are none."""
+    """The reader with constants added; the same reader where there are none."""
     if not constants:
         return reader
     return PartitionReader(reader, reader.start, reader.stop, schema, constants)
@@ -156,7 +156,7 @@ def _value(file: str, field: pa.Field, value: str | None, where: str) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _converted(value: str, type_: pa.DataType) -> Any:
-    """A value in the name of a folder, which many files share; None where it is none of a type."""
+    """A folder's value in a type, None where it does not fit; cached, since many files share it."""
     (found,) = USUAL.convert(pa.array([value]), type_).to_pylist()
     return found
 

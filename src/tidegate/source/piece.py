@@ -1,4 +1,4 @@
-"""Pieces of files, which are decoded as a whole: found by position, and kept per process."""
+"""Finds the pieces of a file by position, and caches decoded pieces in the process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,9 @@ from typing import Generic, Protocol, TypeVar
 
 from tidegate.memory import MEMORY
 
-
-class Sized(Protocol):
-    """Something that knows how much memory it holds."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-
-def _nbytes(piece: Sized) -> int:
-    return int(piece.nbytes)
-
-
-PIECES = MEMORY.cache(1 / 4, _nbytes, most_entries=8)
-"""The decoded pieces of this process, shared by the readers of all formats; few, as input streams
-by."""
+PIECES = MEMORY.cache(1 / 4, lambda piece: int(piece.nbytes), most_entries=8)
+"""The decoded pieces of this process, shared by the readers of all formats. Few entries suffice:
+input streams by, and a piece is read again only by the next batches."""
 
 
 class FilePiece(Protocol):
@@ -39,7 +27,7 @@ P = TypeVar("P", bound=FilePiece)
 
 
 class PieceIndex(Generic[P]):
-    """The pieces of one file in order, as far as they are known; found by position."""
+    """The known pieces of one file in order, found by position in O(log pieces)."""
 
     def __init__(self, pieces: Iterable[P] = ()) -> None:
         self.all: list[P] = []
@@ -54,7 +42,7 @@ class PieceIndex(Generic[P]):
         self.rows = piece.first + piece.rows
 
     def within(self, start: int, stop: int) -> tuple[P, ...]:
-        """The pieces that hold the positions [start, stop)."""
+        """The pieces that hold the positions [start, stop), which must be known."""
         if start >= stop:
             return ()
         low = bisect_right(self._firsts, start) - 1

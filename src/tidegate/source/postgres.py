@@ -1,8 +1,8 @@
-"""Tables of Postgres, for joins: read in one snapshot by COPY, and made columns of by Arrow.
+"""Reads tables of Postgres, for joins: in one snapshot by COPY, parsed to columns by Arrow.
 
-Rows come as CSV, which Arrow parses by columns; no value is a Python object. They are in the order
-of the primary key, or of all columns, so that the same rows are the same version of a table; those
-of a query are in its own order.
+Rows come as CSV, which Arrow parses; no value becomes a Python object. Rows of a table come in the
+order of the primary key, or of all columns, so that the same rows are the same version of a table.
+Rows of a query come in the query's own order.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tidegate.connector import check_columns
 from tidegate.errors import SourceError
 from tidegate.leaf import each_leaf
 from tidegate.remote.postgres import Database, remedy_of, said
+from tidegate.remote.scheme import distinct
 from tidegate.schema import TIME
 from tidegate.source.subscription import Subscription
 from tidegate.source.table import TableRows
@@ -36,7 +37,7 @@ _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)")
 _EXAMPLE = "Write postgresql://user@host:port/database?table=name."
 _MOST_DIGITS = 38
 _ANY_NUMBER = pa.decimal128(_MOST_DIGITS, 18)
-"""For numbers that the table gives no precision, as Spark takes them."""
+"""The type for numbers without a precision, as in Spark."""
 
 _FITTING = (
     f"CASE WHEN abs({{0}}) < 1e{_ANY_NUMBER.precision - _ANY_NUMBER.scale} THEN {{0}}::text "
@@ -63,7 +64,7 @@ _PLAIN = {
         "THEN (extract(epoch FROM {0}) * 1000000)::bigint::text ELSE {0}::text END",
     ),
 }
-"""By the name of a type the one that Arrow has, and what is selected for it; others are texts."""
+"""For each type of Postgres the Arrow type, and the expression to select; others are texts."""
 
 
 _TEXTS_IN_ARRAYS = (_ANY_NUMBER, pa.duration("us"), pa.time64("us"))
@@ -71,7 +72,7 @@ _TEXTS_IN_ARRAYS = (_ANY_NUMBER, pa.duration("us"), pa.time64("us"))
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """A column as it is read: its type, and the expression whose text has it."""
+    """A column to read: its type, and the SQL expression that gives its text."""
 
     name: str
     type: pa.DataType
@@ -79,8 +80,8 @@ class SelectedColumn:
 
     @staticmethod
     def of(name: str, type_: str) -> SelectedColumn:
-        """The column of a name with a type as Postgres writes it."""
-        quoted = '"{}"'.format(name.replace('"', '""'))
+        """The column of a name; `type_` is Postgres's name of its type."""
+        quoted = _quoted(name)
         if type_.endswith("[]"):
             element, _ = _typed(type_.removesuffix("[]"))
             plain = f"{quoted}::timestamptz[]" if element == TIME else quoted
@@ -92,7 +93,7 @@ class SelectedColumn:
 
     @property
     def read_as(self) -> pa.DataType:
-        """What Arrow makes of its text at first."""
+        """The type in which Arrow first reads the text."""
         if pa.types.is_duration(self.type):
             return pa.int64()
         return pa.string() if _is_made(self.type) else self.type
@@ -114,13 +115,7 @@ class PostgresTable(TableRows):
         where = subscription.where
         subscription.refuse_reading("a table of Postgres", "Leave them out: it says its columns.")
         uri, _, query = subscription.uri.partition("?")
-        pairs = parse_qsl(query, keep_blank_values=True)
-        given = dict(pairs)
-        if len(given) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            must = "a parameter can be given once"
-            raise SourceError(where, must, f"{twice} twice", f"Keep one {twice}.")
+        given = distinct(parse_qsl(query, keep_blank_values=True), where, SourceError)
         database = Database.parse(uri, given, PARAMETERS, where, SourceError)
         asked = [name for name in PARAMETERS if given.get(name)]
         if len(asked) != 1:
@@ -145,16 +140,15 @@ class PostgresTable(TableRows):
         return connection
 
     def _source(self) -> str:
-        """What stands behind FROM."""
+        """The text for FROM."""
         if not self._is_table:
             return f"({self._given.rstrip().rstrip(';')}\n) AS q"
-        names = self._given.split(".", 1)
-        return ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
+        return ".".join(map(_quoted, self._given.split(".", 1)))
 
     def _described(
         self, connection: psycopg.Connection[Any]
     ) -> tuple[list[SelectedColumn], list[str]]:
-        """The columns, and the expressions that rows are in the order of."""
+        """The columns, and the expressions for ORDER BY."""
         import psycopg
 
         try:
@@ -259,7 +253,7 @@ class PostgresTable(TableRows):
 
 
 class CopyStream:
-    """What COPY sends, as a file that Arrow reads; holds what came last."""
+    """The output of COPY as a file that Arrow can read; holds one piece of it at a time."""
 
     closed = False
 
@@ -273,7 +267,7 @@ class CopyStream:
         return not len(self._left)
 
     def read(self, size: int = -1) -> bytes:
-        """Up to so many bytes, none at the end."""
+        """Up to `size` bytes; none at the end."""
         pieces, room = [], size
         while room > 0:
             if not len(self._left):
@@ -286,7 +280,7 @@ class CopyStream:
         return b"".join(pieces)
 
     def close(self) -> None:
-        """The connection is closed by who opened it."""
+        """Does nothing: the code that opened the connection closes it."""
 
     def readable(self) -> bool:
         return True
@@ -298,8 +292,13 @@ class CopyStream:
         return False
 
 
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
 def _typed(type_: str) -> tuple[pa.DataType, str]:
-    """The type of values, and what is selected for them."""
+    """The Arrow type for a type of Postgres, and the expression to select."""
     number = _NUMERIC.fullmatch(type_)
     if number is not None:
         digits, scale = (int(number[1]), int(number[2])) if number[1] else (0, 0)
@@ -317,7 +316,7 @@ def _is_made(type_: pa.DataType) -> bool:
 
 
 def _made(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Values in their type, from what Arrow has read."""
+    """Values in their final type, from the array that Arrow has read."""
     if pa.types.is_list(type_):
         return each_leaf(_lists(array), lambda leaf: _leaf(leaf, type_.value_type)).cast(type_)
     return _leaf(array, type_)
@@ -341,7 +340,7 @@ def _lists(texts: pa.Array) -> pa.Array:
 
 
 def _bytes(texts: pa.Array) -> pa.Array:
-    r"""Bytes from texts as `\x0aff`: all digits at once, because two are a byte."""
+    r"""Bytes from texts such as `\x0aff`: all digits in one pass, because two make a byte."""
     digits = pc.utf8_slice_codeunits(pc.fill_null(texts, "\\x"), 2)
     lengths = pc.binary_length(digits).to_numpy(zero_copy_only=False) // 2
     whole = pc.binary_join(pa.ListArray.from_arrays([0, len(digits)], digits), "")[0].as_py()

@@ -1,7 +1,7 @@
-"""Which sources and file formats there are: a line for each scheme, and for each ending of a name.
+"""Lists the sources by scheme and the file formats by the ending of names, and opens URIs.
 
-Modules are imported when they are asked for, so a source or a format may need a library that
-others do without.
+Modules are imported on first use, so a source or a format may need a library that others do
+without.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
-
-import pyarrow as pa
 
 from tidegate import disk
 from tidegate.connector import Connector
@@ -39,21 +37,21 @@ SOURCES: dict[str, str] = {
     "delta+s3": "tidegate.source.lake.delta:DeltaSource",
     "iceberg": "tidegate.source.lake.iceberg:IcebergSource",
 }
-"""By scheme the class of its connectors. `at(subscription)` of the class makes one: it opens what
-it must to know the columns, and raises SourceError for whatever cannot be read."""
+"""The class of connectors for each scheme. Its `at(subscription)` makes one: it opens as much as it
+needs to know the columns, and raises SourceError for whatever cannot be read."""
 
 BACKFILL = "tidegate.source.backfill.connector:BackfillConnector"
-"""The class of a history and then a topic (`HISTORY THEN TOPIC`)."""
+"""The class for `HISTORY THEN TOPIC`."""
 
 TABLE = "table"
-"""What messages call a table; other kinds of inputs are streams."""
+"""The word for a table in messages; other inputs are streams."""
 
 TABLES: dict[str, str] = {
     "postgresql": "tidegate.source.postgres:PostgresTable",
     "postgres": "tidegate.source.postgres:PostgresTable",
 }
-"""Schemes whose rows have no order that a stream could go on in: by each the class of its tables
-(`source.table.TableRows`), with `at` as connectors have it."""
+"""Schemes whose rows have no lasting order, so they can be tables but not streams. By scheme the
+class (`source.table.TableRows`), with an `at` like that of connectors."""
 
 FORMATS: dict[str, str] = {
     ".parquet": "tidegate.source.parquet:ParquetFormat",
@@ -63,7 +61,7 @@ FORMATS: dict[str, str] = {
     ".ndjson": "tidegate.source.text.json:JsonFormat",
     ".orc": "tidegate.source.orc:OrcFormat",
 }
-"""By the ending of a file's name the class of its format."""
+"""The class of the format for each ending of a file's name."""
 
 
 def open_uri(
@@ -74,11 +72,11 @@ def open_uri(
     reading: Reading = AS_FOUND,
     kind: str = "stream",
 ) -> Connector:
-    """Open a path, a folder, a glob, a URI of a file system or a generator as a stream's input.
+    """Open a path, a folder, a glob or a URI as a stream's input.
 
-    `time` is the name of the time column; None to look at the columns only. With `follow`, files
-    and rows that come later count too. `reading` is what the stream says of its files. `kind` is
-    what messages call it. Raises SourceError for whatever cannot be read.
+    `time` is the name of the time column, None to open it only for its columns. With `follow`,
+    files and rows that come later count too. `reading` has the declared columns and options.
+    Messages call the input `kind`. Raises SourceError for whatever cannot be read.
     """
     subscription = subscribe(uri, stream, time, follow, reading, kind)
     if is_backfill(uri):
@@ -120,7 +118,7 @@ def _open_backfill(
 def subscribe(
     uri: str, stream: str, time: str | None, follow: bool, reading: Reading, kind: str
 ) -> Subscription:
-    """What is asked of a URI; refuses none, and one with keys."""
+    """The subscription of a URI; refuses an empty URI and one with keys."""
     where = f"{kind} {stream}, {shown(uri)}"
     if not uri:
         raise SourceError(
@@ -131,7 +129,10 @@ def subscribe(
 
 
 def format_named(path: str) -> FileFormat | None:
-    """The format that a name stands for; only text may be compressed as a whole."""
+    """The format of a file by its name; None where no format has this ending.
+
+    Only text may be compressed as a whole.
+    """
     plain, last = os.path.splitext(path)
     packed = last.lower() in SUFFIXES
     ending = os.path.splitext(plain)[1] if packed else last
@@ -155,14 +156,8 @@ def check_reading(reading: Reading, format_: FileFormat, where: str) -> None:
                 f"{format_.title} files",
                 own if format_.options else "Leave it out: the files say how they are to be read.",
             )
-    for column in () if format_.nested else reading.schema or ():
-        if pa.types.is_nested(column.type):
-            raise OptionError(
-                where,
-                f"column {column.name} must be of a type that one cell can hold",
-                str(column.type),
-                "Declare it STRING.",
-            )
+    if not format_.nested:
+        reading.refuse_nested(where)
 
 
 @lru_cache

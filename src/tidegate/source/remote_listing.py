@@ -1,6 +1,6 @@
-"""Lists the files of a folder or a glob on another file system, and tells which are new.
+"""Lists the files of a folder or a glob on another file system, and finds the new ones.
 
-Objects appear whole and do not grow: a listing says all there is to know of them.
+Objects appear whole and do not grow, so a listing tells all there is to know about them.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tidegate.errors import GateError
 from tidegate.source.listing import counts, name_matches, split_glob
 
 _PAUSE_S = 1.0
-"""How long a followed folder is not listed again at least: a listing is paid for."""
+"""The least pause between two listings of a followed folder: object stores charge for them."""
 
 _SHARE = 10.0
-"""How many times as long as a listing took nothing is listed after it, so that a folder of a
-million files does not keep the driver at it."""
+"""After a listing the pause is at least this many times as long as the listing took. So a folder of
+a million files does not keep the driver busy."""
 
 
 class RemoteWatch:
-    """Which files have come since the last look; the first look finds all there are.
+    """Finds the files that have come since the last look; the first look finds all.
 
-    A look lists the folder, unless it was listed just now. What is kept are the names that are
-    there now and their sizes: it grows with the folder, not with what was ever in it.
+    A look lists the folder, unless the pause since the last listing is not over. This grows with
+    the names that are in the folder now, not with all that ever were.
     """
 
     def __init__(self, path: RemotePath, clock: Clock | None = None) -> None:
@@ -53,7 +53,7 @@ class RemoteWatch:
         return path in self._sizes
 
     def check_steady(self, waiting: Container[str]) -> None:
-        """Refuse files that have another size than they had; but those that wait to be whole."""
+        """Refuse files whose size has changed, except those that wait to become whole."""
         other, self._other = self._other, {}
         for name, (was, size) in other.items():
             if name not in waiting:
@@ -68,8 +68,8 @@ class RemoteWatch:
 def remote_paths(path: RemotePath) -> list[RemotePath]:
     """The files below a folder of another file system, or for a glob there.
 
-    Costs one listing, a request for every thousand files or so; what a glob does not match is
-    listed too, from the folder on where its first wildcard is.
+    Costs one listing: about a request for every thousand files. Everything below the folder before
+    a glob's first wildcard is listed, also what the glob does not match.
     """
     root, pattern = split_glob(path)
     below = len(root) + 1
@@ -78,7 +78,7 @@ def remote_paths(path: RemotePath) -> list[RemotePath]:
 
 
 def _is_meant(below: str, pattern: list[str]) -> bool:
-    """Whether a file is meant by a glob, or is in a folder that is, by its path below the root."""
+    """Whether a glob matches a file, or a folder that the file is in; `below` the root."""
     names = below.split("/")
     for taken in _matched(names, pattern):
         if all(counts(name) for name in names[taken:]) and counts(names[-1]):
@@ -87,7 +87,7 @@ def _is_meant(below: str, pattern: list[str]) -> bool:
 
 
 def _matched(names: list[str], pattern: list[str]) -> Iterator[int]:
-    """With how many of its first names a path matches all of a pattern."""
+    """The numbers of leading names of a path that match the whole pattern."""
     if not pattern:
         yield 0
         return

@@ -1,4 +1,4 @@
-"""One schema for all files of a stream: types that agree, and columns that were declared."""
+"""Finds one schema for all files of a stream, and checks it against declared columns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _EXACT = {pa.float32(): (pa.int8(), pa.int16()), pa.float64(): (pa.int8(), pa.in
 
 @dataclass(frozen=True)
 class FileShape:
-    """Columns with their types, null where nothing is known yet, and the file that set them.
+    """Columns with their types, null where no value was seen yet, and the file that set them.
 
-    `loose` says that columns may be absent from a file (JSON); `widens` that types were inferred
-    from text, so that whole numbers go with fractions and dates with timestamps.
+    With `loose`, files may lack columns (JSON). With `widens`, types were inferred from text: then
+    whole numbers and fractions agree, and so do dates and timestamps.
     """
 
     schema: pa.Schema
@@ -29,7 +29,7 @@ class FileShape:
     widens: bool = False
 
     def joined(self, other: pa.Schema, path: str, where: str) -> FileShape:
-        """This shape with one more file in it; raises where the file contradicts it."""
+        """This shape with one more file; a SourceError where the file contradicts it."""
         if other.equals(self.schema):
             return self
         fields = []
@@ -50,17 +50,11 @@ class FileShape:
         return FileShape(pa.schema(fields), self.path, self.loose, self.widens)
 
     def lacks(self, other: pa.Schema) -> bool:
-        """Whether columns are absent here or there, where that is not allowed."""
+        """Whether one side lacks a column of the other, where files may not."""
         return not self.loose and set(self.schema.names) != set(other.names)
 
-    def settled(self) -> pa.Schema:
-        """The schema for reading: a column in which no value was seen is a string."""
-        return pa.schema(
-            [(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in self.schema]
-        )
-
     def check(self, other: pa.Schema, path: str, where: str) -> None:
-        """Refuse a file that comes later and that cannot be read in this shape."""
+        """Refuse a later file that cannot be read in this shape."""
         joined = self.joined(other, path, where).schema
         for field in self.schema:
             now = joined.field(field.name).type
@@ -102,6 +96,12 @@ class FileShape:
         )
 
 
+def settled(schema: pa.Schema) -> pa.Schema:
+    """An inferred schema for reading: a column in which no value was seen is a string."""
+    null = pa.types.is_null
+    return pa.schema([(f.name, pa.string() if null(f.type) else f.type) for f in schema])
+
+
 def check_distinct(names: Sequence[str], where: str, remedy: str = "Rename the columns.") -> None:
     """Refuse a file with a column's name twice."""
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -112,7 +112,7 @@ def check_distinct(names: Sequence[str], where: str, remedy: str = "Rename the c
 
 
 def spelling(name: str, names: Sequence[str]) -> str | None:
-    """How a file spells a column; SQL does not tell cases apart where that leaves one."""
+    """A file's spelling of a column: exact, or the only one that differs in case alone."""
     if name in names:
         return name
     alike = [n for n in names if n.lower() == name.lower()]
@@ -120,7 +120,7 @@ def spelling(name: str, names: Sequence[str]) -> str | None:
 
 
 def matched(declared: Sequence[str], names: Sequence[str], where: str) -> tuple[str, ...]:
-    """A file's names, those of declared columns as they were declared; refuses absent ones."""
+    """A file's names, with declared columns spelt as declared; refuses a column it lacks."""
     found = {spelling(name, names): name for name in declared}
     if None in found:
         raise absent(found[None], names, where)
@@ -128,7 +128,7 @@ def matched(declared: Sequence[str], names: Sequence[str], where: str) -> tuple[
 
 
 def absent(name: str, names: Sequence[str], where: str) -> SourceError:
-    """What to say of a declared column that a file does not have."""
+    """The error for a declared column that a file does not have."""
     has = f"The file has {', '.join(names)}."
     return SourceError(
         where,
@@ -139,24 +139,28 @@ def absent(name: str, names: Sequence[str], where: str) -> SourceError:
 
 
 def check_fits(declared: pa.Schema, found: pa.Schema, where: str) -> None:
-    """Refuse a file with types in which declared columns cannot be had without loss."""
+    """Refuse a file that lacks declared columns, or whose types they cannot hold without loss."""
     for field in declared:
         name = spelling(field.name, found.names)
         if name is None:
             raise absent(field.name, found.names, where)
-        type_ = found.field(name).type
-        if not lossless(type_, field.type):
-            raise SourceError(
-                where,
-                f"column {field.name} was declared {type_name(field.type).upper()}, and must be "
-                "of a type that this holds without loss",
-                type_name(type_),
-                f"Declare it {type_name(type_).upper()}, and use CAST in the query.",
-            )
+        check_lossless(field, found.field(name).type, where)
+
+
+def check_lossless(declared: pa.Field, found: pa.DataType, where: str, within: str = "") -> None:
+    """Refuse a declared type that cannot hold all values of the type that was found."""
+    if not lossless(found, declared.type):
+        raise SourceError(
+            where,
+            f"column {declared.name} was declared {type_name(declared.type).upper()}, and must be "
+            "of a type that this holds without loss",
+            f"{type_name(found)}{within}",
+            f"Declare it {type_name(found).upper()}, and use CAST in the query.",
+        )
 
 
 def lossless(of: pa.DataType, to: pa.DataType) -> bool:
-    """Whether each value of a type is one of another type, too."""
+    """Whether every value of one type is also a value of another."""
     if of == to or pa.types.is_null(of):
         return True
     if to in _DIGITS:

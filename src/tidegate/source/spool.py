@@ -1,4 +1,4 @@
-"""Tuples that another system delivered, spooled to the checkpoint until they are consumed."""
+"""Reads tuples that another system delivered from the spool in the checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.state.store import Store
 
 @dataclass(frozen=True)
 class SpooledFile:
-    """A file of the spool: its name below the checkpoint, its rows, and the sum of its bytes."""
+    """A file of the spool: its name below the checkpoint, its rows, and its CRC-32."""
 
     name: str
     rows: int
@@ -29,7 +29,7 @@ class SpooledFile:
 
 
 class SpoolSource(Source):
-    """One Arrow file of the spool: complete when it appears, in order of time."""
+    """One Arrow file of the spool. It appears whole, and its rows are in order of time."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SpoolSource(Source):
         self._handle = store.handle()
         self._time = time
         self.arrivals = arrivals
-        """When its tuples were delivered; None where they are no stream."""
+        """When its tuples were delivered; None where they do not come from a stream."""
 
     def extend(self, rows: int) -> int:
         return self._file.rows
@@ -83,7 +83,7 @@ class SpoolReader(Reader):
 
 
 def _opened(handle: StoreHandle, file: SpooledFile, schema: pa.Schema) -> pa.Table:
-    """The rows of a spooled file, whose checksum is looked at each time it is taken from there.
+    """The rows of a spooled file, cached; each load checks its checksum.
 
     A file that is gone or damaged is a StateError: Spark will not deliver its rows again.
     """
@@ -97,5 +97,5 @@ def _opened(handle: StoreHandle, file: SpooledFile, schema: pa.Schema) -> pa.Tab
         with pa.ipc.open_file(buffer) as reader:
             return cast_table(reader.read_all(), schema, file.name)
 
-    # The checksum tells a file from one of an earlier checkpoint that was at the same place.
+    # The checksum is in the key: an earlier checkpoint at this place may have had the same names.
     return PIECES.get(("spool", handle.location, file), load)

@@ -1,7 +1,7 @@
-"""What a stream asks of a URI, and what it says of how files are read: columns and options.
+"""What a stream asks of a URI, and how its files are read: declared columns and options.
 
-A `Reading` is the declared columns and the options of one stream. It goes with the stream's
-definition to whoever opens a source; what it does not say, the files do.
+A `Reading` holds the declared columns and the options of one stream. It goes with the stream's
+definition to the code that opens a source. The files themselves tell the rest.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tidegate.source.text.pattern import Pattern
 
 CODECS = {"none": "none", "uncompressed": "none", "gzip": "gzip", "gz": "gzip", "zstd": "zstd"}
 CODECS |= {"zst": "zstd", "bz2": "bz2", "bzip2": "bz2"}
-"""Compressions by the names they are given."""
+"""Compressions by all names that users may write."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that can be said of how files are read; `read` checks a value of it.
+    """One option of how files are read; `read` checks and converts its value.
 
-    The formats say which of them they take (`FileFormat.options`, `ValueFormat.options`).
+    Formats list the options they take (`FileFormat.options`, `ValueFormat.options`).
     """
 
     name: str
     default: object
     read: Callable[[Any, str], object]
     changes_rows: bool = True
-    """Whether other rows are read with another value; the name of a compression changes none."""
+    """Whether the value affects the rows that are read; the name of a compression does not."""
 
 
 def _character(value: Any, where: str) -> str:
@@ -124,18 +124,18 @@ OPTIONS = {
     )
 }
 MESSAGE_OPTIONS = ("format", "registry", "subject", "version", "schema", "message")
-"""Those that no file takes."""
+"""The options that only values of messages take."""
 
 ALIASES = {name.lower(): name for name in OPTIONS}
 ALIASES |= {"delimiter": "sep", "charset": "encoding", "null": "nullValue"}
-"""Names as they may be given, in lower case."""
+"""All names that users may write, in lower case."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The columns a stream was declared with, None where they are found in its files, and options.
+    """The declared columns of a stream, None where its files tell them, and its options.
 
-    `options` are those that were given and differ from what holds without them, sorted by name.
+    `options` holds those that differ from their default, sorted by name.
     """
 
     schema: pa.Schema | None = None
@@ -148,9 +148,9 @@ class Reading:
         where: str,
         also: Sequence[str] = (),
     ) -> Reading:
-        """Check what was given; the schema is normalised.
+        """Check columns, which are normalised, and options.
 
-        `also` are other names that may be meant by a misspelt one.
+        A message about an unknown option also suggests names in `also`.
         """
         found: dict[str, Any] = {}
         for given, value in options.items():
@@ -172,26 +172,37 @@ class Reading:
         """The value of an option."""
         return dict(self.options).get(name, OPTIONS[name].default)
 
-    def lines(self) -> list[str]:
-        """What changes the rows, for a fingerprint; nothing where all is as without options.
+    def refuse_nested(self, where: str) -> None:
+        """Refuse declared columns of nested types, for a format whose values are single cells."""
+        for column in self.schema or ():
+            if pa.types.is_nested(column.type):
+                raise OptionError(
+                    where,
+                    f"column {column.name} must be of a type that one cell can hold",
+                    str(column.type),
+                    "Declare it STRING.",
+                )
 
-        Declared types are not here: types of columns that a query reads are part of its meaning
-        anyhow, declared or not.
+    def lines(self) -> list[str]:
+        """The options that change the rows, for a fingerprint; empty without options.
+
+        Declared types are not here: the types of the columns that a query reads are in its
+        fingerprint anyway, declared or not.
         """
         kept = [(n, v) for n, v in self.options if OPTIONS[n].changes_rows]
         return [f"option {name} {value!r}" for name, value in kept]
 
 
 AS_FOUND = Reading()
-"""Nothing is said: the files tell their columns, and text is comma-separated UTF-8."""
+"""No columns and no options: files tell their columns, and text is comma-separated UTF-8."""
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """What a stream asks of one URI, for the connector that its scheme stands for.
+    """What a stream asks of one URI, for the connector of its scheme.
 
-    `where` names both in messages. `time` is the time column, None to look at the columns only.
-    With `follow`, what comes later counts too.
+    `where` names stream and URI in messages. `time` is the time column, None to open it only for
+    its columns. With `follow`, rows that come later count too.
     """
 
     uri: str
@@ -201,7 +212,7 @@ class Subscription:
     reading: Reading = AS_FOUND
 
     def refuse_reading(self, what: str, remedy: str) -> None:
-        """Refuse declared columns and options, for a source that says itself what its rows are."""
+        """Refuse declared columns and options, for a source that knows its own columns."""
         if self.reading != AS_FOUND:
             must = "only files can be read with declared columns and options"
             raise SourceError(self.where, must, what, remedy)

@@ -1,4 +1,4 @@
-"""Opens tables, and reads their rows: all of them, in their order."""
+"""Opens tables, and reads all of their rows in order."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tidegate.source.registry import TABLE, TABLES, loaded, open_uri, subscribe
 from tidegate.source.subscription import Reading
 
 MOST_BYTES = 1 << 30
-"""A task holds no table whole that is larger."""
+"""A task holds a table in memory only up to this size."""
 
 AT_ONCE = 262_144
-"""So many rows are read at a time."""
+"""How many rows are read at a time."""
 
 
 class TableRows(ABC):
-    """A table that is open for its columns; it is read once, and opened again to be read again."""
+    """A table that is open. It can be read once; reading it again needs another `open_table`."""
 
     schema: pa.Schema
     """Normalised; see `tidegate.schema`."""
 
     types_from: str
-    """Where the types of the columns come from, for people."""
+    """Where the types of the columns come from, in words."""
 
     @abstractmethod
     def parts(self, schema: pa.Schema, where: str) -> Iterator[pa.Table]:
-        """All rows in the columns of a schema, some at a time, in an order that is theirs."""
+        """All rows in the columns of `schema`, some at a time, always in the same order."""
 
 
 class ConnectorRows(TableRows):
-    """What a stream could be read from, read as a table: all that is there, source by source."""
+    """Reads a connector as a table: all that is there, source by source."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -47,7 +47,7 @@ class ConnectorRows(TableRows):
 
 
 def open_table(uri: str, name: str, reading: Reading) -> TableRows:
-    """A table, opened for its columns."""
+    """Open a table; its rows are read by `parts`."""
     scheme = scheme_of(uri)
     if scheme == "generator":
         raise SourceError(
@@ -64,7 +64,7 @@ def open_table(uri: str, name: str, reading: Reading) -> TableRows:
 def table_parts(
     uris: Sequence[str], name: str, schema: pa.Schema, reading: Reading
 ) -> Iterator[pa.Table]:
-    """All rows, some at a time: file by file in the order of names, each from its beginning."""
+    """All rows, some at a time: URI by URI, and file by file in the order of their names."""
     for uri in uris:
         yield from open_table(uri, name, reading).parts(schema, f"table {name}")
 

@@ -1,4 +1,4 @@
-"""Tells which files have come to a followed folder or glob since the last look."""
+"""Finds the files that have come to a followed folder or glob since the last look."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from tidegate.source.notices import Notices
 from tidegate.source.remote_listing import RemoteWatch
 
 _COARSE_NS = 1_000_000
-"""A folder's time of change that is a whole number of these is not from a local file system with a
-fine clock; it may not even change, and is not believed."""
+"""A folder's time of change in whole milliseconds is not from a local file system with a fine
+clock. It may not change at all when a file comes, so it is not trusted."""
 
 _TICK_S = 0.1
-"""Longer than a tick of a fine clock. What appears in a folder within the tick in which it was
-listed leaves it with the same time of change."""
+"""Longer than a tick of a fine clock. A file that appears within the tick in which its folder was
+listed does not alter the folder's time of change."""
 
 _BELIEVED_S = 30.0
-"""How long a folder is not listed at most, whatever is told of it."""
+"""After this time a folder is listed again, even if neither notices nor its time of change ask."""
 
 
 @dataclass
 class _Folder:
-    """A folder as it was last listed, and when: first with this time of change, and last.
+    """A folder as it was last listed, at `listed_at`.
 
-    `told` says that what happens in it is told, so that its time of change is of no interest.
+    `first_at` is when it was first listed with its present time of change. `told` says that the
+    kernel reports new names, so the time of change does not matter.
     """
 
     pattern: str
@@ -39,24 +40,26 @@ class _Folder:
     listed_at: float = 0.0
     names: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
-    """Those of the names that are folders and are looked into."""
+    """The names of the folders inside that are followed too."""
 
     def may_differ(self, changed_ns: int, now: float) -> bool:
-        """Whether something may be there now that was not when it was listed."""
+        """Whether names may have come since the folder was listed."""
         if self.changed_ns < 0 or now - self.listed_at > _BELIEVED_S:
             return True
+        # A time of change counts as proof only when the folder was listed again a tick after it was
+        # first seen: a name that came within that tick would not show in it.
         unchanged = changed_ns == self.changed_ns and changed_ns % _COARSE_NS != 0
         return not self.told and not (unchanged and self.listed_at - self.first_at >= _TICK_S)
 
 
 class Watch:
-    """Which files have come since the last look; the first look finds all there are.
+    """Finds the files that have come since the last look; the first look finds all.
 
-    A look costs what has happened where the system tells it (`Notices`). Elsewhere it costs one
-    `stat` per folder where nothing has changed, and a listing of the folders in which something
-    has; never a `stat` of the files that are known. What is kept are the names that are there now:
-    it grows with the folder, not with what was ever in it. A glob with wildcards in folders' names
-    is matched anew each time, and so is what nobody is to `follow`.
+    Where the kernel reports changes (`Notices`), a look costs O(changes). Elsewhere it costs one
+    `stat` for each folder, and a listing for each folder that has changed; never a `stat` of known
+    files. This grows with the names that are in the folder now, not with all that ever were. A glob
+    with wildcards in the names of folders is matched anew at each look, and so is a path that is
+    not to be followed.
     """
 
     def __init__(self, path: str, clock: Clock | None = None, follow: bool = True) -> None:
@@ -87,21 +90,22 @@ class Watch:
         )
 
     def check_steady(self, waiting: Container[str]) -> None:
-        """Nothing to do: local files may grow, and their sources tell whether they may."""
+        """Does nothing: local files may grow, and their sources check that they only grow."""
 
     def _told(self) -> Iterator[str]:
-        """New files that the system tells of; where it lost some, everything is to be listed."""
+        """New files that the kernel has reported; where it lost reports, all folders are due."""
         notices = self._notices.take() if self._notices is not None else ()
         if notices is None:
             for every in self._folders.values():
                 every.changed_ns = -1
             return
+        # Of several reports of a name only the last one counts: it came, or it is gone.
         latest = {(folder, name): came for folder, name, came in notices}
         for (folder, name), came in latest.items():
             seen = self._folders.get(folder)
             if seen is None:
                 continue
-            if not name:  # it is another folder now, or none
+            if not name:  # the folder itself was removed or moved
                 seen.told, seen.changed_ns = False, -1
             elif not came:
                 seen.names.discard(name)
@@ -110,7 +114,7 @@ class Watch:
                 yield from self._sorted_out(folder, seen, [name])
 
     def _look_into(self, folder: str, pattern: str) -> Iterator[str]:
-        """New files in a folder and below; only names that match count where there is a pattern."""
+        """New files in a folder and below it; with a pattern, only names that match it."""
         seen = self._folders.get(folder)
         now = self._clock.now()
         if seen is None or not seen.told or seen.may_differ(seen.changed_ns, now):
@@ -129,7 +133,7 @@ class Watch:
             yield from self._look_into(os.path.join(folder, name), "")
 
     def _begin(self, folder: str, pattern: str) -> _Folder:
-        # First to be told of it, then to list it: nothing can come in between.
+        # Subscribe first, list then: in the other order a file could come in between unseen.
         told = self._notices is not None and self._notices.follow(folder)
         self._folders[folder] = _Folder(pattern, told)
         return self._folders[folder]
@@ -145,7 +149,7 @@ class Watch:
         yield from self._sorted_out(folder, seen, fresh)
 
     def _sorted_out(self, folder: str, seen: _Folder, fresh: Iterable[str]) -> Iterator[str]:
-        """The files among names that are new in a folder; its folders are remembered."""
+        """The files among new names of a folder; remembers the folders among them."""
         for name in fresh:
             path = os.path.join(folder, name)
             if seen.pattern and not name_matches(name, seen.pattern):
@@ -168,7 +172,7 @@ class Watch:
 
 
 def watch_of(path: str, clock: Clock | None, follow: bool) -> Watch | RemoteWatch:
-    """What looks for the files of a path; one that is not to `follow` them is asked once."""
+    """The watch of a path; without `follow` it is asked only once."""
     if isinstance(path, disk.RemotePath):
         return RemoteWatch(path, clock)
     return Watch(path, clock, follow)

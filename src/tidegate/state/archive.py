@@ -1,12 +1,13 @@
-"""Keeps the states of earlier batches for a time, so that one can be gone back to.
+"""Keeps the states of earlier batches for a time, so that a user can go back to one.
 
-The manifest of a batch stays in its place until PACKED of them are older than the newest two. Then
-they are written into one file of the archive, and deleted (`archive_file`). A file of the archive
-goes when the newest of its batches is older than what is to be kept, and with it what only its
-batches needed. So the disk holds what was asked for and less than two such files more, the driver
-holds a few numbers, and a start reads one file for PACKED batches.
+Manifests older than the newest two stay in place until there are PACKED of them. Then they are
+written into one file of the archive and deleted (`archive_file`). A file of the archive is deleted
+when the newest of its batches is too old, and with it the files that only its batches needed. So
+the disk has what was asked for and less than two such files more, the driver holds a few numbers,
+and a start reads one file for each PACKED batches.
 
-How old a batch is follows from its own manifest beside the newest one, never from a clock.
+The age of a batch is the difference between the times in its own manifest and in the newest one. No
+clock is read: while nothing is committed, nothing is deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tidegate.state.store import Store
 
 PACKED = 64
-"""How many manifests go into a file at once."""
+"""The number of manifests in a file of the archive."""
 
 _DAMAGED = "%s is damaged; its batches are let go"
 
@@ -36,8 +37,8 @@ _log = logging.getLogger(__name__)
 class Archive:
     """The states of a running query that are kept for `keep_us`.
 
-    Holds the numbers of less than PACKED manifests. `enter` is called at a start, then `retire` for
-    each batch, by one thread.
+    Holds the numbers of fewer than PACKED manifests. Call `enter` at a start, then `retire` for
+    each batch, in one thread.
     """
 
     def __init__(self, store: Store, keep_us: int, packed: int) -> None:
@@ -45,10 +46,13 @@ class Archive:
         self._keep_us = keep_us
         self._packed = packed
         self._loose: list[int] = []
-        """The numbers of manifests that are older than the newest two, and in no archive yet."""
+        """The numbers of manifests older than the newest two that are in no file of the archive."""
 
     def enter(self, kept: Sequence[Manifest], listed: Sequence[Entry]) -> frozenset[str]:
-        """Go on with what is there beside the manifests of a state; the files that it needs."""
+        """Take up the archive that is there; returns the files that it needs.
+
+        `kept` are the newest two manifests, `listed` all files of the checkpoint.
+        """
         loose, names = archived(self._store, kept, listed)
         self._loose = [manifest.number for manifest in loose]
         return names
@@ -56,20 +60,22 @@ class Archive:
     def retire(self, older: Manifest, previous: Manifest, current: Manifest) -> int:
         """Keep the state `older`, which two newer ones follow, and delete what is too old.
 
-        How many files were deleted. What is kept is in a row: a state before one of a run that kept
-        nothing goes with it.
+        Returns how many files were deleted. Kept states have no gap: where a run without an archive
+        came in between, states before it are deleted with its first one.
         """
         if not (older.at_us and previous.at_us):
             return self._delete(outdated(older, previous, current))
         self._loose.append(older.number)
         if len(self._loose) < self._packed:
             return 0
-        self._store.check_owner()  # what another run has there is not ours to delete
+        self._store.check_owner()  # a run that was taken over from must not delete its files
         gone = self._pack(previous, current)
         return gone + self._expire(current.at_us)
 
     def _pack(self, previous: Manifest, current: Manifest) -> int:
         loose, self._loose = self._loose, []
+        # The newest batches first: then `later` has all that any later batch needs, and the files
+        # beyond it are those that go with this part of the archive.
         later = previous.names() | current.names()
         for found in reversed(in_rows(sound_manifests(self._store, loose))):
             needed = frozenset[str]().union(*(manifest.names() for manifest in found))
@@ -78,9 +84,10 @@ class Archive:
         return self._delete(manifest_name(number) for number in loose)
 
     def _expire(self, now_us: int) -> int:
-        """Delete the files that are too old, oldest first; looks at one that is not.
+        """Delete the files that are too old, oldest first, up to the first one that is not.
 
-        One of the future is of a clock that was set back since, and older than the file after it.
+        A file from the future was written before the clock was set back. It is as old as the files
+        before the next one that is not from the future, and goes with that.
         """
         gone, ahead = 0, list[str]()
         for name in archive_files(self._store.files):
@@ -104,9 +111,9 @@ class Archive:
 def archived(
     store: Store, kept: Sequence[Manifest], listed: Sequence[Entry]
 ) -> tuple[list[Manifest], frozenset[str]]:
-    """The manifests in no archive that are older than the kept ones, and what all older ones need.
+    """The manifests older than `kept` in no archive, and the files that all older states need.
 
-    A file that is damaged counts as gone: then its batches cannot be gone back to.
+    A damaged file counts as gone: nobody can go back to its batches, and a run is not refused.
     """
     names = [entry.name for entry in listed]
     spans = {name: span for name in names if (span := archived_batches(name)) is not None}
@@ -129,7 +136,7 @@ def archived(
 
 
 def in_rows(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
-    """Manifests, ascending, divided where a batch is missing."""
+    """Manifests, which ascend, in stretches without a missing batch."""
     rows: list[list[Manifest]] = []
     for manifest in manifests:
         if rows and rows[-1][-1].batch == manifest.batch - 1:
@@ -140,7 +147,7 @@ def in_rows(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
 
 
 def sound_manifests(store: Store, numbers: Iterable[int]) -> list[Manifest]:
-    """The manifests of these numbers that are there and whole."""
+    """The manifests of some numbers; those that are missing or damaged are logged and left out."""
     found = []
     for number in numbers:
         try:

@@ -1,8 +1,8 @@
-"""The files of the archive of a checkpoint: the manifests of some batches in a row, compressed.
+"""The files of a checkpoint's archive: the manifests of consecutive batches, compressed.
 
-A file of the state that one batch needs and the next does not is needed by none after that. So a
-file of the archive can say once and for all what has to stay for its batches alone: the `spare`
-files, which are deleted with it.
+A file of the state that one batch needs and the next one does not is never needed again. So when a
+file of the archive is written, the files that its batches alone need are known for good: these are
+its `spare` files, which are deleted with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.state.seal import REMEDY, damaged, seal, unseal
 
 @dataclass(frozen=True)
 class ArchiveFile:
-    """One file as it was read; its manifests are unpacked when they are asked for.
+    """A file of the archive; its manifests are unpacked on request.
 
     `until_us` is when the newest of its batches was committed, `frontier_us` the frontier of the
     oldest.
@@ -48,7 +48,7 @@ def archive_files(files: Files) -> dict[str, range]:
 def write_archive(
     files: Files, manifests: Sequence[Manifest], spare: frozenset[str], owner: int
 ) -> None:
-    """Write the manifests of batches in a row, oldest first, by the run that is `owner`."""
+    """Write the manifests of consecutive batches, oldest first; `owner` is the run that writes."""
     text = "".join(manifest.to_json() for manifest in manifests)
     first, newest = manifests[0], manifests[-1]
     body = {
@@ -80,7 +80,7 @@ def read_archive(files: Files, name: str) -> ArchiveFile:
 
 
 def sound_archive(files: Files, name: str) -> ArchiveFile | None:
-    """The same; None where nothing can be gone back to by it any more."""
+    """A file of the archive; None where it is missing or damaged."""
     try:
         return read_archive(files, name)
     except StateError:

@@ -1,7 +1,7 @@
-"""Holds a set of buckets as the bits of one number.
+"""Holds a set of buckets as the bits of one integer.
 
-With thousands of buckets and of segments, what is asked of every segment in every batch must not
-loop over buckets in Python: here it is an operation on whole numbers of as many bits.
+Every batch asks every segment about its buckets, and there may be thousands of both. So a question
+must not loop over buckets in Python: here it is one operation on integers of as many bits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tidegate.state.short_text import pack, unpack
 
 
 class BucketSet:
-    """An immutable set of buckets, with the operators of Python's sets; made by `of` or `where`.
+    """An immutable set of buckets with the operators of Python's sets; make it by `of` or `where`.
 
-    Equal sets of a process are one object, also when they come out of a pickle: all segments of an
-    instance share the set of its buckets, and a job that lists a thousand of them carries it once.
-    Iterating gives whole numbers, ascending; it is for few buckets, `numbers` is for many.
+    Equal sets of a process are one object, also when unpickled: all segments of an instance share
+    the set of its buckets, and a job that lists a thousand segments carries it once. Iteration is
+    for few buckets, `numbers` is for many; both ascend.
     """
 
     __slots__ = ("__weakref__", "_bits", "_text")
@@ -33,7 +33,7 @@ class BucketSet:
 
     @staticmethod
     def of(buckets: npt.ArrayLike) -> BucketSet:
-        """The set of some buckets, in any order; a ValueError where one is below 0."""
+        """The set of some buckets, in any order; a negative one is a ValueError."""
         numbers = np.asarray(buckets, np.int64)
         if not len(numbers):
             return _shared(0)
@@ -45,7 +45,7 @@ class BucketSet:
 
     @staticmethod
     def where(flags: npt.NDArray[np.bool_]) -> BucketSet:
-        """The buckets whose flag is set, by their number."""
+        """The set of the buckets whose flag is set; flag i is that of bucket i."""
         return _shared(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
 
     @staticmethod
@@ -55,7 +55,7 @@ class BucketSet:
 
     @staticmethod
     def from_text(text: str) -> BucketSet:
-        """The set whose `text` this is; anything else is a ValueError."""
+        """The set with this `text`; anything else is a ValueError."""
         return _shared(int.from_bytes(unpack(text), "little"))
 
     @property
@@ -121,9 +121,9 @@ _known: WeakValueDictionary[int, BucketSet] = WeakValueDictionary()
 
 
 def _shared(bits: int) -> BucketSet:
-    """The set of these bits: the one there is, or a new one.
+    """The one set with these bits in this process.
 
-    Two threads may make one each. They are equal all the same; only memory is lost.
+    Without a lock: two threads may make one each. These are equal, and only memory is lost.
     """
     found = _known.get(bits)
     if found is None:

@@ -1,7 +1,7 @@
 """Rewrites segments into fewer and larger ones with the same live rows.
 
-`choose` decides from numbers alone; `compact` does it, off the critical path of a batch. An
-operator's segments are a list, oldest first; a compacted segment takes the place of its group.
+`choose` decides from numbers alone; `compact` does the work, off the critical path of a batch. The
+segments of an operator are a list, oldest first; a compacted segment takes the place of its group.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ DEAD_SHARE = 0.2
 """A segment with a greater share of dead rows is rewritten by itself."""
 
 FOREVER = 2**63
-"""The cell of rows that do not die with time: all are in it."""
+"""The size of a cell for rows that do not die with time: all are in one cell."""
 
 Live = Callable[[pa.Table, Segment], npt.NDArray[np.bool_] | pa.Array]
-"""Given rows of a segment and the segment: a boolean per row, true where the row is needed."""
+"""From rows of a segment, and the segment, to a boolean per row: true where it is needed."""
 
 
 def choose(
@@ -40,15 +40,20 @@ def choose(
 ) -> tuple[tuple[Segment, ...], ...]:
     """Which groups to compact now: each a run of neighbours in `segments`, none in two groups.
 
-    `live_rows[i]` is how many rows of `segments[i]` are still needed (an estimate will do). A run
-    is worth merging when at least four of its segments are of one size (a power of four in live
-    rows) and the others between them are smaller, so that each row is rewritten a number of times
-    that is logarithmic in the rows. With `cell`, only segments whose order column lies within one
-    cell of that size are merged: rows that die together stay together. When there are more than
-    `most_segments` and no such run, the four neighbours with the fewest rows are merged. Single
-    segments with more than `dead_share` of dead rows follow, the worst first. All groups of a call
-    together read at most `most_rows` rows; a group that does not fit waits until its segments are
-    dead. Where the cell is FOREVER they never are, so that such a group is taken alone.
+    `live_rows[i]` is how many rows of `segments[i]` are still needed; an estimate will do.
+
+    - A run is merged when at least four of its segments are of one size (a power of four in live
+      rows) and the others between them are smaller. So a row is rewritten a number of times that is
+      logarithmic in the rows.
+    - With `cell`, only segments whose order column lies within one cell of that size are merged:
+      rows that die together stay together, and their segments are dropped as a whole.
+    - Without such a run, and with more than `most_segments` segments, the four neighbours with the
+      fewest rows are merged.
+    - Single segments with more than `dead_share` of dead rows follow, the worst first.
+
+    All groups of a call together read at most `most_rows` rows. A group that does not fit waits
+    until its segments are dead. Where the cell is FOREVER they never are: such a group is taken
+    alone.
     """
     if len(segments) != len(live_rows):
         raise ValueError(f"{len(segments)} segments but {len(live_rows)} counts of live rows")
@@ -60,6 +65,7 @@ def choose(
         rows = sum(segment.rows for segment in segments[start:stop])
         free = all(stop <= a or b <= start for a, b in taken)
         fits = rows <= budget or (cell == FOREVER and not taken)
+        # Overlapping groups would rewrite a row twice, and `replace` could not place the second.
         if fits and free and len(taken) < most_groups:
             budget -= rows
             taken.append((start, stop))
@@ -92,11 +98,11 @@ def compact(
     """Write the live rows of a group, oldest segment first, as one segment; None if there are none.
 
     Rows with equal (bucket, order) keep the order of their segments and, within one, their own.
-    Values are copied, never combined, so nothing depends on when compaction happens. The group's
-    files stay: they go when no kept manifest lists them. All segments of a group have one schema,
-    or at least the `columns`, which are all that is kept then; those that a segment does not have
-    are as `absent` says. `arrange` puts rows in order, by bucket where it is not given; `tag` gives
-    its number; `grouped` as in write_segment.
+    Values are copied, never combined, so no result depends on when compaction happens. The files of
+    the group stay until no kept manifest lists them, because a crash may go back to one that does.
+    All segments of a group have one schema, or at least the `columns`, which are then all that is
+    kept; `absent` gives those that a segment lacks. `arrange` sorts the rows, by (bucket, order)
+    unless given; `tag` gives the segment's tag; `grouped` is as in `write_segment`.
     """
     parts = []
     for segment in group:
@@ -112,7 +118,7 @@ def compact(
 def replace(
     segments: Sequence[Segment], group: Sequence[Segment], compacted: Segment | None
 ) -> tuple[Segment, ...]:
-    """The list of segments after a group, which must be neighbours in it, was compacted."""
+    """The list of segments after the compaction of a group, which must be neighbours in it."""
     names = [segment.name for segment in segments]
     start = names.index(group[0].name)
     stop = start + len(group)
@@ -124,7 +130,7 @@ def replace(
 def replace_any(
     segments: Sequence[Segment], group: Sequence[Segment], compacted: Segment | None
 ) -> tuple[Segment, ...]:
-    """The same for a group that may have others between it, where their order does not count."""
+    """As `replace`, for a group with others in between, where the order does not count."""
     names = {segment.name for segment in group}
     kept: list[Segment] = []
     for segment in segments:
@@ -136,7 +142,7 @@ def replace_any(
 
 
 def by_bucket(table: pa.Table, order: str) -> pa.Table:
-    """Rows sorted by (bucket, order); equal ones stay as they were."""
+    """Rows sorted by (bucket, order); equal ones keep their order."""
     keys = [whole_numbers(table[column]) for column in (order, "bucket")]
     return table.take(pa.array(np.lexsort(keys)))  # lexsort is stable
 
@@ -146,7 +152,7 @@ def _tier(rows: int) -> int:
 
 
 def _stretches(segments: Sequence[Segment], cell: int | None) -> Iterator[tuple[int, int]]:
-    """Neighbours that may be merged: all, or those of one cell."""
+    """Stretches [first, last) of segments that may be merged: all, or those of one cell."""
     if cell is None:
         yield 0, len(segments)
         return
@@ -160,10 +166,14 @@ def _stretches(segments: Sequence[Segment], cell: int | None) -> Iterator[tuple[
 
 
 def _runs(tiers: Sequence[int]) -> list[tuple[int, int]]:
-    """Maximal runs of tiers up to t with at least FANIN of tier t, small tiers first."""
+    """Maximal runs of tiers up to t with at least FANIN of tier t; small tiers first.
+
+    So the many small segments of recent batches are merged before large ones are rewritten.
+    """
     found = []
     for tier in sorted(set(tiers)):
         start, count = 0, 0
+        # The sentinel at the end is larger than the tier, so that the last run is closed, too.
         for index, other in enumerate([*tiers, tier + 1]):
             if other > tier:
                 if count >= FANIN:
@@ -174,7 +184,7 @@ def _runs(tiers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _fitting(segments: Sequence[Segment], start: int, stop: int, most_rows: int) -> int:
-    """How far a run may go for its rows to fit; `stop` itself if too few of it would be left."""
+    """Where a run must end for its rows to fit; `stop` itself if fewer than FANIN would be left."""
     rows = np.cumsum([segment.rows for segment in segments[start:stop]])
     fits = int(np.searchsorted(rows, most_rows, side="right"))
     return start + fits if fits >= FANIN else stop

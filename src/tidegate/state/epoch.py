@@ -1,7 +1,7 @@
-"""Reads and prints an epoch as a manifest records it.
+"""Prints an epoch as a manifest records it.
 
-Every epoch has its `subquery`, its number `epoch`, the first `batch` of it, the `instances` and
-`switch_ms`, what changing the mapping took. One that somebody has asked for also has
+Every epoch has its `subquery`, its number `epoch`, its first `batch`, its `instances`, and in
+`switch_ms` the time that changing the mapping took. An epoch that somebody asked for also has
 
     by, why       who: user, ctl, a policy by its name, --switch, --instances; and the reason given
     asked         when that was, in UTC
@@ -24,16 +24,16 @@ from datetime import datetime
 from typing import Any
 
 _RECREATED = ("state", "window")
-"""The handovers that are worth a word; files that instances share are no matter."""
+"""The handovers that the text names; with shared files nothing is handed over."""
 
 
 def time_of(moment: datetime) -> str:
-    """A time of day in UTC as an epoch has it, always as long."""
+    """A UTC time as an epoch records it, of constant length."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def epoch_text(epoch: Mapping[str, Any]) -> str:
-    """An epoch in a line, for the log, the summary and who looks into a checkpoint."""
+    """An epoch in one line, for the log, the summary and `tidegate state`."""
     instances = counted(epoch["instances"], "instance")
     text = (
         f"epoch {epoch['epoch']}: {instances} from batch {epoch['batch']}, "
@@ -62,5 +62,5 @@ def _asked_text(epoch: Mapping[str, Any]) -> str:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """So many of something, in words."""
+    """A number and its noun, in the singular or the plural."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"

@@ -1,10 +1,10 @@
-"""The history of mappings: the newest epochs are in the manifest, those before in files beside it.
+"""The history of mappings: the newest epochs are in the manifest, earlier ones in files beside it.
 
-A file `epoch/NNNNNNNN.O.json` has some epochs in a row and is named by the number of its first and
-by the run that wrote it. It is written whole, before the manifest that leaves them out; that one
-says how many are in files and by whom, so what a crash left beyond that does not count, and what a
-run adds that another has taken the checkpoint from does not either. Hence no epoch is missing or
-there twice, and nothing is appended to, which not every store can do.
+A file `epoch/NNNNNNNN.O.json` has consecutive epochs. Its name has the number of the first one and
+the run that wrote it. It is written whole, before the first manifest that leaves these epochs out.
+A manifest says how many epochs are in files, and which runs wrote these. So files that a crash left
+behind, or that a run wrote after another had taken the checkpoint over, do not count: no epoch is
+missing or there twice. No file is ever appended to, which not every store can do.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from tidegate.state.seal import damaged, seal, unseal
 from tidegate.state.store import Store
 
 KEPT = 64
-"""How many epochs a manifest has at most."""
+"""The most epochs that a manifest has."""
 
 MOVED = 32
-"""How many of them go into a file at once: a switch in 32 writes one."""
+"""The number of epochs that are moved to a file: one switch in so many writes a file."""
 
 
 def shortened(store: Store, manifest: Manifest) -> Manifest:
-    """A manifest that is to be published, with its oldest epochs in files where they are many."""
+    """A manifest to be published, with its oldest epochs moved to files if there are many."""
     logged, epochs, by = manifest.epochs_logged, manifest.epochs, manifest.epochs_by
     while len(epochs) > KEPT:
         body = {"first": logged, "epochs": list(epochs[:MOVED])}
         store.write(epochs_name(logged, manifest.owner), seal(body).encode())
+        # Only from here on are files named by this run: earlier ones keep their names.
         if not by or by[-1][1] != manifest.owner:
             by = (*by, (logged, manifest.owner))
         logged, epochs = logged + MOVED, epochs[MOVED:]
@@ -38,9 +39,9 @@ def shortened(store: Store, manifest: Manifest) -> Manifest:
 
 
 def logged(store: Store, manifest: Manifest) -> Iterator[Mapping[str, Any]]:
-    """The epochs before those that a manifest has, oldest first; damage is a StateError.
+    """The epochs before those in a manifest, oldest first, one file at a time.
 
-    Reads one file at a time.
+    Damage is a StateError.
     """
     number = 0
     while number < manifest.epochs_logged:

@@ -1,4 +1,4 @@
-"""Writes whole files, at once or not at all, on any file system."""
+"""Reads and writes whole files on any file system; a write happens at once or not at all."""
 
 from __future__ import annotations
 
@@ -21,43 +21,46 @@ from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
 T = TypeVar("T")
 
 OWNER_ONLY = 0o700
-"""The mode of the folders of a checkpoint: state shows what input and results do."""
+"""The mode of a checkpoint's folders: state is as confidential as input and results."""
 
 ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
-"""File systems whose objects appear whole when the stream closes, and that have no rename."""
+"""File systems without rename, whose objects appear whole when the stream is closed."""
 
 
 class Files(Protocol):
-    """A folder on some file system. Names are relative to it; a missing one FileNotFoundError."""
+    """A folder on some file system. Names are relative to it.
+
+    Reading a missing file is a FileNotFoundError.
+    """
 
     root: str
     local: bool
 
     def full(self, name: str) -> str:
-        """The name a person finds the file by; for messages."""
+        """The name by which a person finds the file; for messages."""
 
     def create(self, name: str) -> AbstractContextManager[FileWriter]:
-        """Write a file that appears, replacing its namesake, when the block ends without an error.
+        """Write a file that replaces its namesake when the block ends without an error.
 
-        When the block or the writing fails, the old file, if any, stands. A crash leaves at most
-        a temporary file (`is_temporary`). A full disk and the like are a StateError.
+        If the block or the writing fails, the old file stays. A crash leaves at most a temporary
+        file (`is_temporary`). A full disk and the like are a StateError.
         """
 
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
-        """Write a file whole unless its name is taken; False then, and what is there stays.
+        """Write a file whole unless its name is taken; False if it is, and that file stays.
 
-        What is `due` is on the disk before. Each kind of store says what it holds against others
-        that try at the same time.
+        What is `due` is synced to the disk first, so that no reader finds the file without it. Each
+        kind of store says what it guarantees if several runs try at the same time.
         """
 
     def buffer(self, name: str) -> pa.Buffer:
-        """All bytes of a file: a memory map on a local file system, else a copy in memory."""
+        """All bytes of a file: a memory map on a local file system, otherwise a copy in memory."""
 
     def part(self, name: str, begin: int, size: int) -> pa.Buffer:
         """Some bytes of a file, and no others read."""
 
     def stamp(self, name: str) -> tuple[int, ...]:
-        """What changes when a file is altered in place; empty where asking costs a round trip."""
+        """Numbers that change when a file is altered in place; empty if that needs a request."""
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
@@ -72,19 +75,19 @@ class Files(Protocol):
         """The files in a folder, sorted by name; none if there is no such folder."""
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of the files in a folder, in no order; cheaper than `list`."""
+        """The names of the files in a folder, unsorted; cheaper than `list`."""
 
     def make(self, folder: str) -> None:
-        """Make a folder with its parents, if it is not there."""
+        """Make a folder with its parents unless it is there."""
 
     def prune(self, folder: str) -> None:
         """Remove the empty folders below a folder."""
 
     def settle(self, folders: Sequence[str]) -> None:
-        """Make all names that are in the root and in these folders outlive a loss of power.
+        """Make all names in the root and in these folders durable: they outlive a loss of power.
 
-        What is written is durable in any case; but a process that was killed in between may have
-        left a name that is seen and not on the disk yet.
+        `create` syncs the bytes of a file, then renames it, then syncs the folder. A process that
+        was killed in between may have left a name that can be read and is not on the disk yet.
         """
 
 
@@ -99,7 +102,7 @@ def files_at(fs: FileSystem, path: str) -> Files:
 
 
 class LocalFiles:
-    """A folder on a local (or mounted) file system: memory maps, fsync and rename."""
+    """A folder on a local or mounted file system: memory maps, fsync and rename."""
 
     local = True
 
@@ -119,7 +122,7 @@ class LocalFiles:
             raise unwritten(path, error) from error
 
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
-        """One of several succeeds, where files can have second names; see `sole_file`."""
+        """Exactly one of several runs succeeds, where hard links work; see `sole_file`."""
         path = self.full(name)
         try:
             return sole_file(path, data, OWNER_ONLY, due)
@@ -163,7 +166,7 @@ class LocalFiles:
     def make(self, folder: str) -> None:
         path = self.full(folder)
         try:
-            above = os.path.dirname(self.root)  # which is not ours to close to others
+            above = os.path.dirname(self.root)  # not ours, so it gets the usual mode
             made = [*disk.make_folders(above), *disk.make_folders(path, OWNER_ONLY)]
             for parent in dict.fromkeys(map(os.path.dirname, made)):
                 disk.current().sync_folder(parent)
@@ -182,29 +185,29 @@ class LocalFiles:
 
     def prune(self, folder: str) -> None:
         found = []
-        with suppress(OSError):  # what is not found stays
+        with suppress(OSError):  # a folder that cannot be listed stays
             found += [path for path, _, _ in disk.current().walk(self.full(folder))]
         for path in reversed(found[1:]):
-            with suppress(OSError):  # not empty: it holds what is kept
+            with suppress(OSError):  # a folder with files stays
                 disk.current().remove_folder(path)
 
 
 class WholeFiles(ABC):
-    """A folder that is elsewhere: a file is gathered in memory and written at once.
+    """A remote folder: a file is collected in memory and written in one call.
 
-    Closing a half-written stream (which a collected stream does by itself) would make a short
-    object appear under the final name.
+    A stream would be wrong after an error: closing it half-written, as garbage collection does,
+    makes a short object appear under the final name.
     """
 
     local = False
 
     @abstractmethod
     def full(self, name: str) -> str:
-        """The name a person finds the file by; for messages."""
+        """The name by which a person finds the file; for messages."""
 
     @abstractmethod
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """Write a file whole; its namesake is gone then. Errors are OSErrors."""
+        """Write a file whole in place of its namesake. Errors are OSErrors."""
 
     @abstractmethod
     def list(self, folder: str, recursive: bool = False) -> list[Entry]:
@@ -226,7 +229,7 @@ class WholeFiles(ABC):
         return [entry.name for entry in self.list(folder)]
 
     def settle(self, folders: Sequence[str]) -> None:
-        """Nothing: an object that is seen stays."""
+        """Nothing to do: an object that can be read is durable."""
         return None
 
 
@@ -244,8 +247,9 @@ class RemoteFiles(WholeFiles):
         return f"{self.root}/{name}" if self.root else name
 
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
-        """Looks before and after, and so one of several succeeds unless they write at the same
-        moment; on HDFS always, because it does not rename onto a file."""
+        """Looks for the file before and after the write, so exactly one of several runs succeeds
+        unless they write at the same moment. On HDFS one succeeds always, because HDFS does not
+        rename onto a file."""
         try:
             if due is not None:
                 due.sync()
@@ -268,14 +272,14 @@ class RemoteFiles(WholeFiles):
     def _put_aside(
         self, name: str, data: bytes | memoryview, move: Callable[[str, str], bool]
     ) -> bool:
-        """Write a file under another name, then move it; whether that was done."""
+        """Write a file under a temporary name and move it; whether the move was done."""
         temp = temporary(name)
         try:
             with self._stream(temp) as stream:
                 stream.write(data)
             return move(temp, name)
         except Exception:
-            with suppress(OSError):  # the first error is the one to tell
+            with suppress(OSError):  # the first error is the one to report
                 self.fs.delete_file(self._path(temp))
             raise
 
@@ -300,8 +304,9 @@ class RemoteFiles(WholeFiles):
         try:
             self.fs.move(self._path(source), self._path(target))
         except OSError:
-            # Some (HDFS) do not rename onto a file. Only the replay of a batch replaces one, and
-            # then no manifest lists it yet, so that the moment without it does no harm.
+            # Some file systems (HDFS) do not rename onto a file. Only the replay of a batch
+            # replaces one, and no manifest lists that yet: so a crash between the delete and the
+            # move loses nothing that counts.
             if not (self.exists(source) and self.delete(target)):
                 raise
             self.fs.move(self._path(source), self._path(target))
@@ -354,7 +359,7 @@ class RemoteFiles(WholeFiles):
 
 
 def _entries(root: str, folder: str, recursive: bool) -> list[Entry]:
-    """The files in a local folder, or also in those below it, sorted by name."""
+    """The files in a local folder, with `recursive` also below it, sorted by name."""
     entries = []
     for path, folders, names in disk.current().walk(folder):
         for name in names:
@@ -370,7 +375,7 @@ def _entries(root: str, folder: str, recursive: bool) -> list[Entry]:
 
 
 def guard(action: Callable[[], T], where: str, remedy: str) -> T:
-    """Read, and turn a file that is missing or cannot be read into a StateError naming it."""
+    """Run an action that reads a file; if that is missing or unreadable, raise a StateError."""
     try:
         return action()
     except FileNotFoundError as error:
@@ -380,7 +385,7 @@ def guard(action: Callable[[], T], where: str, remedy: str) -> T:
 
 
 def unwritten(where: str, error: OSError) -> StateError:
-    """The error for a file that could not be written, and does not count."""
+    """The error for a file that could not be written and so does not count."""
     return StateError(
         where,
         "must be writable",
@@ -390,5 +395,5 @@ def unwritten(where: str, error: OSError) -> StateError:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without its number and the path that the message names anyway."""
+    """The system's message, without the error number and without the path."""
     return (error.strerror or str(error) or type(error).__name__).rstrip(".")

@@ -27,11 +27,10 @@ _tokens = itertools.count()
 
 @dataclass(frozen=True)
 class StoreHandle:
-    """What a task gets instead of a store: small and picklable; `open` costs no I/O.
+    """What a task gets in place of a store: small and picklable. `open` costs no I/O.
 
-    A store on a file system that cannot be pickled (an in-memory one) has a handle that opens only
-    in the process that made it, and only while that file system is in use there; anywhere else
-    `open` is a CheckpointError.
+    A file system that cannot be pickled, such as one in memory, is opened only in the process that
+    made the handle, and only while it is in use there. Anywhere else `open` is a CheckpointError.
     """
 
     location: str
@@ -56,7 +55,7 @@ class StoreHandle:
 
 
 def handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:
-    """The handle of a store on a file system that a caller has made."""
+    """The handle of a store on a file system that the caller made."""
     if not isinstance(files, RemoteFiles):
         return StoreHandle(files.root)
     location = files.full("").rstrip("/")
@@ -70,7 +69,7 @@ def handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:
 
 
 def files_of(uri: str) -> tuple[Files, str]:
-    """The folder that a URI names, and the URI by which tasks find it without asking again."""
+    """The folder that a URI names, and the URI by which tasks open it without a request."""
     refuse_keys(uri, f"checkpoint {shown(uri)}", OptionError)
     if is_object_uri(uri):
         from tidegate.state.object_files import ObjectFiles  # other stores need no client

@@ -27,10 +27,10 @@ from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
 FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Any]
-"""Looks up parts by the place of an output, the batch and the receipts: `sink.verify.found`."""
+"""Finds parts from the place of an output, the batch and the receipts: `sink.verify.found`."""
 
 FindPast = Callable[[str, int], Any]
-"""Looks up the batches before one at the place of an output: `sink.verify.past`."""
+"""Finds the batches before one at the place of an output: `sink.verify.past`."""
 
 _ELSEWHERE = (
     "Only results in folders, and on object stores, are read again; those in topics, databases, "
@@ -48,19 +48,18 @@ def inspect(
 ) -> dict[str, Any]:
     """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
 
-    With `at_us` the state after the newest batch whose frontier is at most that event time; where
-    none is kept, a CheckpointError. `earlier` has what is kept of states before the newest two.
+    With `at_us` it is the state after the newest batch whose frontier is at most that event time; a
+    CheckpointError if none is kept. `earlier` describes the states kept beside the newest two.
+    `epochs` has the epochs in the manifest, and `epochs_logged` is the number of earlier ones,
+    which are in files.
 
-    With `verify` every segment that the newest manifest or its predecessor lists is read and
-    checked, and the history of mappings; `verified` then has the number of segments and their
-    bytes, and a message per damaged file. So are the parts of the newest batch, those in the
-    checkpoint and, where `find_parts` can look there, those at the places of outputs: `outputs` has
-    for each whether it was looked at (`looked_at`: topics, databases and tables of lakehouses are
-    not), was `checked`, is `published`, its parts, bytes and problems; what was changed after it
-    was published is not among the `problems` of the checkpoint. With `find_past` it has all
-    published batches, as `past`: the checkpoint knows nothing of earlier ones. Of the history
-    `epochs` has what the manifest has, and `epochs_logged` the number of those before, which are
-    in files.
+    With `verify` all segments of the newest two manifests are read and checked, and the history of
+    mappings. `verified` has the number of segments, their bytes, and a message for each damaged
+    file. The parts of the newest batch are checked too: those in the checkpoint, and those at the
+    places of outputs where `find_parts` can look. `outputs` has for each output whether it was
+    `looked_at` (topics, databases and lakehouse tables are not), `checked` and `published`, and its
+    parts, bytes and problems. Changes after publishing are no `problems` of the checkpoint. With
+    `find_past` it has all published batches as `past`, because the checkpoint does not know them.
     """
     meta = store.meta()
     if meta is None:
@@ -91,19 +90,19 @@ def inspect(
 
 
 def is_damaged(facts: Mapping[str, Any]) -> bool:
-    """Whether anything that was verified is not as it was written; what is gone is not damaged."""
+    """Whether anything that was verified differs from what was written; missing is not damaged."""
     verified = facts["verified"] or {"problems": (), "outputs": {}}
     past = [of["past"] for of in verified["outputs"].values() if of["past"] is not None]
     return any((verified["problems"], *(found["problems"] for found in past)))
 
 
 def describe(store: Store, verify: bool = False, find_parts: FindParts | None = None) -> str:
-    """The same as text for a terminal, one fact per line."""
+    """What `inspect` finds, as text for a terminal, one fact per line."""
     return facts_text(inspect(store, verify, find_parts))
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
-    """What `inspect` has found, as text."""
+    """The result of `inspect` as text."""
     lines = [f"checkpoint {facts['location']}", *_pairs(facts["meta"])]
     lines += _query_lines(facts["query"], facts["query_changes"])
     if facts["state"] is None:
@@ -161,7 +160,7 @@ def _state(manifest: Manifest) -> dict[str, Any]:
 def _earlier(
     store: Store, kept: Sequence[Manifest], listed: Sequence[Entry]
 ) -> dict[str, Any] | None:
-    """The states that are kept beside the newest two, and what they alone have on the disk."""
+    """The states that are kept beside the newest two, and the files that they alone need."""
     if not kept or not kept[-1].at_us:
         return None
     needed = archived(store, kept, listed)[1].difference(*(m.names() for m in kept))
@@ -225,7 +224,7 @@ def _output(
     receipts: Sequence[Mapping[str, Any]],
     find_parts: FindParts | None,
 ) -> dict[str, Any]:
-    """What there is of the newest batch of an output: in the checkpoint, or at its place."""
+    """The parts of the newest batch of an output: in the checkpoint, or at its place."""
     kept = {
         r["name"]: entry.name
         for r in receipts
@@ -259,7 +258,7 @@ def _output(
 def _past(
     manifest: Manifest, name: str, published: bool, find_past: FindPast | None
 ) -> dict[str, Any] | None:
-    """What there is of the published batches of an output, where one can look there."""
+    """The published batches of an output, if they can be looked up."""
     if find_past is None or name not in manifest.places:
         return None
     past = find_past(manifest.places[name], manifest.batch + published)
@@ -268,7 +267,7 @@ def _past(
 
 
 def _history(store: Store, manifest: Manifest) -> int:
-    """How many epochs are in files; that they are all there is checked by reading them."""
+    """How many epochs are in files; reading them checks that all are there."""
     return sum(1 for _ in logged(store, manifest))
 
 
@@ -317,7 +316,7 @@ def _table_line(name: str, version: Mapping[str, Any]) -> str:
 
 
 def _epoch_line(epoch: Mapping[str, Any]) -> str:
-    """An epoch that somebody has asked for with when and why, another by its members."""
+    """An epoch as a line: with time and reason if somebody asked for it, else its members."""
     if "by" not in epoch:
         return _line(epoch, "epoch")
     times = [f"{name} {epoch[name]}" for name in ("asked", "applied", "completed") if name in epoch]
@@ -327,7 +326,7 @@ def _epoch_line(epoch: Mapping[str, Any]) -> str:
 def _query_lines(
     query: Mapping[str, Any] | None, changes: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """What the query is that made the newest state, and how it has changed."""
+    """The query that made the newest state, and its changes."""
     if query is None:
         return []
     lines = ["query", *(f"  {line}" for line in query["streams"])]
@@ -338,7 +337,7 @@ def _query_lines(
 
 
 def _used(owner: Mapping[str, Any]) -> list[str]:
-    """A run by its number, and what is known of it."""
+    """The number of a run, and what is known about it."""
     return [str(v) if name == "number" else f"{name} {v}" for name, v in owner.items()]
 
 
@@ -362,7 +361,7 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
 
 
 def _past_lines(name: str, past: Mapping[str, Any] | None) -> list[str]:
-    """How the published batches are, in a line; problems and warnings follow it."""
+    """The condition of the published batches in a line, with problems and warnings after it."""
     if past is None or not (past["batches"] or past["warnings"]):
         return []
     wrong = len(past["problems"])
@@ -380,7 +379,7 @@ def _output_problems(outputs: Mapping[str, Any]) -> list[str]:
 
 
 def _output_line(name: str, of: Mapping[str, Any]) -> str:
-    """How the newest batch of an output is, in a line; problems follow it."""
+    """The condition of the newest batch of an output, in a line; the caller adds problems."""
     title = f"newest batch of output {name}" if name else "newest batch of the output"
     if not of["looked_at"]:
         return f"{title}: NOT LOOKED AT, like those before it. {_ELSEWHERE}"
@@ -395,9 +394,9 @@ def _output_line(name: str, of: Mapping[str, Any]) -> str:
 
 
 def _line(values: Mapping[str, Any], first: str) -> str:
-    """Members in one line, in the order of the file but for the one that says which it is.
+    """Members in one line, in the order of the file, after the one that identifies the entry.
 
-    Members that have members of their own are left out; the data has them.
+    Members that have members of their own are left out; the JSON output has them.
     """
     plain = [name for name, value in values.items() if not isinstance(value, dict)]
     names = sorted(plain, key=lambda name: name != first)

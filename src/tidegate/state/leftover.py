@@ -1,4 +1,4 @@
-"""Lists the files of a checkpoint that no state needs."""
+"""Lists the files of a checkpoint that no kept state needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.whole_file import is_temporary
 
 @dataclass(frozen=True)
 class CleanedFiles:
-    """What `Store.clean` removed: files by kind, and bytes in all."""
+    """What `Store.clean` removed: the number of files by kind, and their bytes."""
 
     temporary: int = 0
     segments: int = 0
@@ -46,7 +46,7 @@ class CleanedFiles:
 def unreferenced(
     kept: Sequence[Manifest], listed: Iterable[Entry], archived: frozenset[str] = frozenset()
 ) -> list[Entry]:
-    """The files that neither these manifests, newest last, need nor the archive."""
+    """The files of a checkpoint that neither these manifests (newest last) nor the archive need."""
     needed = archived.union(*(manifest.names() for manifest in kept))
     needed |= {manifest_name(manifest.number) for manifest in kept}
     newest = kept[-1] if kept else None
@@ -60,9 +60,9 @@ def unreferenced(
 
 
 def outdated(older: Manifest, previous: Manifest, current: Manifest) -> list[str]:
-    """A manifest and what it lists that these two do not need, in the order to delete them.
+    """A manifest, and the files it lists that these two do not, in the order of deletion.
 
-    The manifest goes first: should the rest fail, no manifest misses a file it lists.
+    The manifest goes first: if a crash comes before the rest, no manifest lists a missing file.
     """
     spare = older.names() - previous.names() - current.names()
     return [manifest_name(older.number), *sorted(spare)]

@@ -1,9 +1,9 @@
-"""Claims a checkpoint for one run, so that another is refused while it is at work.
+"""Locks a checkpoint for one run; another run is refused while the first one works.
 
-Without it the second would take what the first has not committed yet for left-overs of a crash. The
-system gives the claim up when a process ends, however it ends. Only on local and mounted file
-systems; elsewhere runs of one process are refused, and of several processes the last one to start
-goes on: `Store.publish` refuses the manifests of the others.
+Without the lock, a second run would take uncommitted files of the first for left-overs of a crash.
+The system releases the lock when the process ends, however it ends. There are locks on local and
+mounted file systems. Elsewhere only runs of the same process are refused; of several processes the
+last one to start goes on, and `Store.publish` refuses the manifests of the others.
 """
 
 from __future__ import annotations
@@ -22,27 +22,26 @@ from tidegate.state.store import Store
 LOCK = "lock"
 
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
-"""What file systems say that have no locks."""
-
+"""The errors of file systems that have no locks."""
 
 _guard = threading.Lock()
 _remote: WeakValueDictionary[tuple[int, str], Lock] = WeakValueDictionary()
-"""The runs of this process on stores that have no locks, by process, which may have been forked,
-and location."""
+"""The runs of this process on stores without locks, by process and location. By process, because
+this one may be a fork."""
 
 
 class Lock:
-    """One run's claim; another run is refused, of this process or any other."""
+    """The lock of one run; any other run, of this or another process, is refused."""
 
     def __init__(self, store: Store) -> None:
         self._location = store.location
         self._path = store.files.full(LOCK) if store.files.local else None
         self._everywhere = store.handle().token is None
-        """Whether the location says which store it is: not that of one in memory."""
+        """Whether the location identifies the store in all processes; not for one in memory."""
         self._claim: disk.FileLock | None = None
 
     def take(self) -> None:
-        """Claim the checkpoint, which must exist; a CheckpointError where another run has."""
+        """Lock the checkpoint, which must exist; a CheckpointError if another run has the lock."""
         if self._path is None:
             self._take_here()
             return
@@ -61,11 +60,11 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether the system keeps all other runs away; not where it has no locks."""
+        """Whether the system's lock is held; false where the file system has no locks."""
         return self._claim is not None
 
     def release(self) -> None:
-        """Give the claim up; may be called again."""
+        """Release the lock; may be called again."""
         if self._claim is not None:
             self._claim.release()
             self._claim = None
@@ -74,7 +73,7 @@ class Lock:
                 del _remote[self._key]
 
     def _take_here(self) -> None:
-        """Claim a store without locks among the runs of this process."""
+        """Lock a store without locks against other runs of this process."""
         with _guard:
             if _remote.get(self._key, self) is not self:
                 raise self._taken_here()

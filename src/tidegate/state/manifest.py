@@ -1,13 +1,13 @@
-"""The record of the state after one batch: what a restart goes on from.
+"""The record of the state after one batch, from which a restart goes on.
 
-State after batch i is what manifest i says, nothing else. Its file is one JSON object with sorted
-keys and, at its end, a `checksum` of all before it. Its length grows with the segments there are
-and the distinct sets of buckets they have, not with segments times buckets.
+The state after batch i is what manifest i says, nothing else. Its file is one JSON object with
+sorted keys; the last member is a `checksum` of all before it. Its length grows with the number of
+segments and of distinct sets of buckets, not with segments times buckets.
 
-Manifests are a log. Each has the `number` after the one before, and none is ever written over: of
-two runs that both want to go on from one manifest, one gets the next number. A run that starts
-takes the checkpoint over by repeating the newest manifest under the next number, as its owner; so a
-run that was before it, and that does not know yet, finds its own next number taken.
+Manifests are a log. Each has the `number` after the previous one, and no file is ever overwritten:
+of two runs that both go on from one manifest, only one gets the next number. A run that starts
+takes the checkpoint over: it writes the newest manifest again, under the next number and with
+itself as owner. An earlier run that is still at work then finds its next number taken.
 """
 
 from __future__ import annotations
@@ -23,38 +23,42 @@ from tidegate.state.segment import Segment
 from tidegate.state.short_text import pack_numbers, unpack_numbers
 
 VERSION = 5
-"""Of the manifest and of what it names: a new one when the columns of a state change as well."""
+"""The version of manifests and of all files that they name. It also changes with the columns of a
+state."""
 
 _OPTIONAL = ("query", "changes", "tables", "shedding", "digests", "at_us")
-"""What is written only where there is something in it."""
+"""Members that are written only if they are not empty."""
 
 
 @dataclass(frozen=True)
 class Manifest:
     """The state after batch `batch`.
 
-    `mappings` has, by subquery, its `epoch`, its `instances` and the `owners` of its buckets.
-    `operators` has the live segments of each part of the state, oldest first, by subquery and what
-    they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
-    (str, int, float, bool, None, lists, dicts with str keys). Of the history of mappings `epochs`
-    has the newest; `epochs_logged` says how many were before them (`epoch_log`).
-    `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
-    one: what a restart publishes.
-    `written` has by output the newest two batches that have something for it, newest first.
-    `places` says by output where its sink has it, for sinks that can be found again by that.
-    `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
-    what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
-    `owner` is the fencing number of the run that wrote it, which is in the names of all files that
-    the run writes; greater than those of all runs before. `holder` tells a person who that is.
-    `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
-    `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
-    `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
-    changes of the query, each with the first `batch` of the new one. `tables` has by name the
-    versions of the tables that streams are joined to, the oldest first (`driver.tables`).
-    `shedding` has what is kept of the tuples of subqueries that shed (`driver.shedding`). `digests`
-    has by output the digest of all its rows so far (`sink.digest`), but for an output that an
-    earlier version began without one. `at_us` is when it was committed, in microseconds since 1970
-    on the clock of the driver's host, where earlier states are kept (`archive`), else 0.
+    - `mappings`: by subquery its `epoch`, its `instances` and the `owners` of its buckets.
+    - `operators`: the live segments of each part of the state, oldest first; the key is the
+      subquery and the part ("join/left").
+    - `sources`, `policy`, `epochs`: written and read by the loop, as JSON values.
+    - `epochs`: the newest epochs of the history of mappings; `epochs_logged` is the number of
+      earlier ones, which are in files (`epoch_log`), and `epochs_by` has for each row of these
+      files its first epoch and the run that wrote it.
+    - `outputs`: by output ("" for the only one) the receipts of what sinks got of this batch. A
+      restart publishes these.
+    - `written`: by output the newest two batches with rows for it, newest first.
+    - `places`: by output where its sink has it, for sinks that can be found again by that.
+    - `files`: every other file that this state needs (`gate/...`, `staged/...`). `Store.retire` and
+      `Store.clean` delete what neither this nor `operators` names.
+    - `owner`: the fencing number of the run that wrote the manifest, greater than those of all runs
+      before. It is in the names of all files that the run writes. `holder` describes the run.
+    - `sides`: by stream who was late, and the first row that was rejected (`driver.side`).
+    - `query`: the query, where it is not the one of meta.json. `changes`: the newest changes of
+      the query, each with the first `batch` of the new one.
+    - `tables`: by name the versions of tables that streams are joined to, oldest first
+      (`driver.tables`).
+    - `shedding`: the rates at which subqueries keep tuples, with their changes (`driver.shedding`).
+    - `digests`: by output the digest of all its rows so far (`sink.digest`); not for an output that
+      an earlier version began without one.
+    - `at_us`: when it was committed, in microseconds since 1970 on the clock of the driver's host,
+      if earlier states are kept (`archive`), else 0.
     """
 
     batch: int
@@ -85,28 +89,34 @@ class Manifest:
 
     @property
     def number(self) -> int:
-        """Its place in the log of manifests: a batch more or an owner more is one further."""
+        """Its place in the log. The next batch and the next owner both take the next number."""
         return self.batch + self.owner
 
     @property
+    def was_cut_over(self) -> bool:
+        """Whether the query was changed after its batch: then another one has made the batch."""
+        return bool(self.changes) and int(self.changes[-1]["batch"]) > self.batch
+
+    @property
     def instances(self) -> int:
-        """The instances of the subquery that has most."""
+        """The largest number of instances of a subquery."""
         return max(int(m["instances"]) for m in self.mappings.values())
 
     @property
     def epoch(self) -> int:
-        """How often a mapping has changed in the subquery where it did most often."""
+        """The largest epoch of a subquery."""
         return max(int(m["epoch"]) for m in self.mappings.values())
 
     @property
     def buckets(self) -> int:
-        """How many buckets the state of every subquery has."""
+        """The number of buckets of the query."""
         return max(len(m["owners"]) for m in self.mappings.values())
 
     def written_of(self, output: str) -> list[int]:
-        """The newest batches of which an output has something; before that was kept, all had.
+        """The newest batches that have rows for an output, newest first.
 
-        An output that was not there has nothing.
+        A manifest without `written`, of an earlier version, counts all batches; one that has it,
+        but not this output, counts none.
         """
         every = [batch for batch in (self.batch, self.batch - 1) if batch >= 0]
         return self.written.get(output, [] if self.written else every)
@@ -116,7 +126,7 @@ class Manifest:
         return tuple(s for name in sorted(self.operators) for s in self.operators[name])
 
     def names(self) -> frozenset[str]:
-        """The files that this state needs, as names below the root of the store."""
+        """The files that this state needs, relative to the root of the store."""
         return frozenset(self.files) | {segment.path for segment in self.segments()}
 
     def to_json(self) -> str:
@@ -138,7 +148,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str) -> Manifest:
-        """Read what `to_json` wrote; damage is a StateError that names `where`."""
+        """The manifest that `to_json` wrote; damage is a StateError that names `where`."""
         body = unseal(text, where)
         check_version(body.get("version"), where)
         try:
@@ -162,7 +172,7 @@ class Manifest:
 
 
 def check_version(version: object, where: str) -> None:
-    """Refuse a file of another layout before its members are looked at."""
+    """Refuse a file of another version, before any of its members is read."""
     if version != VERSION:
         raise CheckpointError(
             where,

@@ -1,9 +1,9 @@
-"""Keeps segments of a remote store on the disk of an executor, for all its workers.
+"""Keeps segments of a remote store on the disk of an executor, for all of its workers.
 
-Each worker is a process with a memory of its own, and Spark gives an instance to any of them. What
-one has fetched or written, the others map from here. The folder is one that Spark removes with the
-executor. It can be lost at any time, and is written without a sync: so each file ends with its
-checksum, and whoever maps one for the first time checks it.
+Each worker is a process with its own memory, and Spark gives an instance to any of them. What one
+worker has fetched or written, the others map from here. Spark removes the folder with the executor.
+It may be lost at any time and is written without a sync. So each file ends with its checksum, and
+every process checks a file when it maps it for the first time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from tidegate.whole_file import is_temporary, whole_file
 _log = logging.getLogger(__name__)
 
 LIMIT = "TIDEGATE_SEGMENT_CACHE"
-"""The variable of the environment that says how much may be there, as 4GB; 0 for nothing."""
+"""The environment variable with the size of the folder, such as 4GB; 0 turns it off."""
 
 DEFAULT = "1GB"
 _LOCAL = "SPARK_LOCAL_DIRS"
-"""Where a worker of Spark finds folders of its executor; elsewhere it is a setting of a host."""
+"""The variable in which a Spark worker finds folders of its executor. Outside of workers it is a
+setting of the host."""
 
 _SUM_BYTES = 4
-"""How long the checksum at the end of a file is."""
+"""The length of the checksum at the end of a file."""
 
 _MOST_CHECKED = 65_536
 _OF_EXECUTOR = "blockmgr-"
@@ -40,19 +41,19 @@ _FOLDER = "tidegate-segments"
 
 
 class Nearby:
-    """A folder of files by what they hold; of more than `limit_bytes` the oldest go first.
+    """A folder of files by key; the oldest are deleted when it exceeds `limit_bytes`.
 
-    Who has mapped one that went has it on. Several processes may use it at a time.
+    A mapped file stays readable after that. Several processes may use the folder at a time.
     """
 
     def __init__(self, folder: str, limit_bytes: int) -> None:
         self._folder, self._limit = folder, limit_bytes
         self._usable = limit_bytes > 0
         self._checked: OrderedDict[str, int] = OrderedDict()
-        """The files that this process found to be good, by name, with their checksums."""
+        """The files that this process has checked, by path, with their checksums."""
 
     def get(self, key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
-        """What is there under a key and is good, mapped; else it is loaded, and put there."""
+        """The mapped file of a key if it is there and undamaged; else `load` it and keep it."""
         path = self._path(key)
         try:
             found = self._good(path) if self._usable else None
@@ -65,11 +66,14 @@ class Nearby:
         return data if kept is None else kept
 
     def holds(self, key: Hashable) -> bool:
-        """Whether something is there under a key."""
+        """Whether there is a file for a key."""
         return self._usable and disk.is_file(self._path(key))
 
     def put(self, key: Hashable, data: pa.Buffer) -> pa.Buffer | None:
-        """Keep bytes, and give them mapped; None where they are too many, or the disk is full."""
+        """Keep bytes as a file and return it mapped; None if it is too large or the disk is full.
+
+        After an error of the disk nothing is kept any more: a cache must not fail a batch.
+        """
         size = data.size + _SUM_BYTES
         if not self._usable or size > self._limit:
             return None
@@ -87,12 +91,13 @@ class Nearby:
             return None
 
     def _good(self, path: str) -> pa.Buffer | None:
-        """What a file holds, mapped; None where it is damaged."""
+        """The data of a file, mapped; None where it is damaged."""
         whole = disk.current().map(path)
         size = whole.size - _SUM_BYTES
         if size < 0:
             return None
         data = whole.slice(0, size)
+        # Written without a sync: after a loss of power a file may have its name and not its bytes.
         told = int.from_bytes(whole.slice(size).to_pybytes(), "little")
         if self._checked.get(path) != told:
             if zlib.crc32(data) != told:
@@ -122,7 +127,7 @@ class Nearby:
 
 
 def nearby() -> Nearby | None:
-    """The segments of the executor that this process works for; None where it works for none."""
+    """The folder of the executor that this process works for; None if it works for none."""
     place = executor_folder()
     if place is None:
         return None
@@ -130,7 +135,7 @@ def nearby() -> Nearby | None:
 
 
 def executor_folder() -> str | None:
-    """The folder of the executor that this process works for, which Spark removes with it."""
+    """The path of a folder that Spark removes with this process's executor; None without one."""
     place = os.environ.get(_LOCAL, "").split(",")[0]
     return place if os.path.basename(place).startswith(_OF_EXECUTOR) else None
 

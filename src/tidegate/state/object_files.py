@@ -1,7 +1,7 @@
-"""Reads and writes the files of a checkpoint on S3, Google's and Azure's stores.
+"""Reads and writes the files of a checkpoint on S3, Google Cloud Storage and Azure.
 
-`pyarrow.fs` reaches them too, and cannot create an object only where there is none, which is how
-one of two runs gets the next manifest.
+`pyarrow.fs` reaches them too, but it cannot create an object only if there is none. That is how one
+of two runs gets the next manifest.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ObjectFiles(ObjectFolder, WholeFiles):
     def __init__(self, place: ObjectPlace) -> None:
         super().__init__(place)
         self._refuses: bool | None = None
-        """Whether the server refuses to create what is there; None until that was seen."""
+        """Whether the server refuses to create an object that exists; None until it was tried."""
 
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
-        """One of several succeeds; on a server that does not know how, if they do not write at the
-        same moment."""
+        """Exactly one of several runs succeeds; on a server without conditional puts, unless they
+        write at the same moment."""
         try:
             if due is not None:
                 due.sync()
@@ -46,7 +46,8 @@ class ObjectFiles(ObjectFolder, WholeFiles):
             self._refuses = True
             return False
         if self._refuses is None:
-            # Servers that do not know the condition take no notice of it: see what this one does.
+            # A server that does not know the condition ignores it. Create the object a second time
+            # with the same bytes: a server that allows that would allow another run, too.
             self._refuses = not self._created(name, data)
             if not self._refuses:
                 _log.warning(
@@ -68,7 +69,7 @@ class ObjectFiles(ObjectFolder, WholeFiles):
         return True
 
     def _put_where_none_is(self, name: str, data: bytes) -> bool:
-        """Look before and after."""
+        """Look before the write whether there is a file, and after it whether it is ours."""
         if self.exists(name):
             return False
         obstore.put(self._client, name, data)
@@ -103,7 +104,7 @@ class ObjectFiles(ObjectFolder, WholeFiles):
         return True
 
     def make(self, folder: str) -> None:
-        """Nothing: a folder is there with the first object in it."""
+        """Nothing to do: a folder appears with its first object."""
 
     def prune(self, folder: str) -> None:
-        """Nothing: a folder goes with the last object in it."""
+        """Nothing to do: a folder disappears with its last object."""

@@ -1,8 +1,8 @@
-"""Fences a checkpoint: one run at a time may publish, the one that took it over last.
+"""Fences a checkpoint: only the run that took it over last may publish.
 
 Where locks do not reach, a run may go on that does not know yet that another has taken over. It can
-do no harm: names of files have the owner in them (`owned`), so it writes over nothing and deletes
-nothing of others; and its next manifest is refused, because the number is taken (`publish`).
+do no harm. Names of files contain the owner (`owned`), so it overwrites and deletes nothing of
+others. Its next manifest is refused, because the number is taken (`publish`).
 """
 
 from __future__ import annotations
@@ -22,37 +22,40 @@ if TYPE_CHECKING:
     from tidegate.state.store import Store
 
 TOKEN = "token"
-"""What a holder has that no other has."""
+"""The member of a holder that is unique to the run."""
 
 _TRIES = 100
-"""How often another run may come first while one takes a checkpoint over."""
+"""How often other runs may get ahead of one that takes a checkpoint over."""
 
 Found = tuple[list[Manifest], list[Entry]]
 """The manifests that are kept, oldest first, and all files that are there."""
 
 
 class Owner:
-    """What one run has of a checkpoint: a fencing number, greater than that of all before it.
+    """The claim of one run on a checkpoint: a fencing number, greater than those of earlier runs.
 
-    `number` is 0 until it has taken the checkpoint over.
+    `number` is 0 until the run has taken the checkpoint over. Call `enter`, then `publish` for each
+    batch; `withdraw` may undo `enter` before anything else is done.
     """
 
     def __init__(self, store: Store) -> None:
         self.number = 0
         self._store = store
         self._entry: Manifest | None = None
-        """What it has entered with, while it has done nothing else."""
+        """The manifest by which the run has taken over, until it has changed anything else."""
         self._holder: Mapping[str, Any] = {}
         self._newest = -1
-        """The number of its newest manifest."""
+        """The number of the run's newest manifest."""
 
     def enter(self, first: Manifest, holder: Mapping[str, Any]) -> tuple[Manifest, Found]:
-        """Take the checkpoint over: `Store.enter`, with what was there before."""
-        # Two that begin in the same second may be called alike, and must not take the manifest of
-        # the other for their own.
+        """Take the checkpoint over (see `Store.enter`); also returns what was there before."""
+        # Two runs that begin in the same second may have equal holders. Without a token, one could
+        # take the other's manifest for its own.
         holder = {**holder, TOKEN: schedule.current().token()}
         store = self._store
         for _ in range(_TRIES):
+            # A file may vanish while a run at work commits. It is damage only if no manifest came
+            # or went in the meantime.
             before = store.numbers()
             try:
                 kept, listed = store.kept(), store.listed()
@@ -61,7 +64,7 @@ class Owner:
             except StateError:
                 if store.numbers() == before:
                     raise
-                continue  # a run that is at work has gone on, and deleted what it was before
+                continue  # a run at work has committed meanwhile, and deleted what was being read
             entry = newest = kept[-1] if kept else first
             if not newest.finished:
                 entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
@@ -72,9 +75,10 @@ class Owner:
         raise self._fenced()
 
     def _entered(self, entry: Manifest) -> bool:
-        """Take the number of an entry; False where a run that is at work has gone on meanwhile.
+        """Write the entry; False where a run that is at work has committed meanwhile.
 
-        It may have let go of the number again: then there are greater ones, and it is given back.
+        That run may have taken this number, gone further and deleted the manifest again. Then the
+        write succeeds, but there are greater numbers: the entry is deleted again.
         """
         if not self._put(entry):
             return False
@@ -84,25 +88,26 @@ class Owner:
         return True
 
     def withdraw(self) -> None:
-        """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
+        """Undo `enter` if nothing was done since: an earlier run that is at work may go on."""
         entry, self._entry = self._entry, None
         if entry is not None and self._store.numbers()[-1] == entry.number:
             self._store.delete(manifest_name(entry.number))
 
     def stay(self) -> None:
-        """It has begun to change something, and does not withdraw any more."""
+        """Note that the run has begun to change something: it cannot withdraw any more."""
         self._entry = None
 
     def resumed(self, manifest: Manifest) -> Manifest:
-        """A state before the newest, of which the run that has entered makes the next one.
+        """An earlier state, from which the run makes the batch after it once more.
 
-        What it writes from now on has other names than what it wrote for the newest.
+        The run gets a greater fencing number: so what it writes has other names than what it wrote
+        for the newest state, and the number of its next manifest is still free.
         """
         self.number = self._newest - manifest.batch
         return replace(manifest, owner=self.number, holder=self._holder)
 
     def publish(self, manifest: Manifest, due: Due | None = None) -> None:
-        """Write a manifest unless another run has taken the checkpoint over: `Store.publish`."""
+        """Write a manifest unless another run has taken over; see `Store.publish`."""
         self._newest, self._entry = manifest.number, None
         numbers = self._store.numbers
         try:
@@ -110,24 +115,25 @@ class Owner:
         except StateError:
             if numbers()[-1:] < [manifest.number] or self._is_there(manifest):
                 raise
-            put = False  # who has taken over has also removed what was to be synced
-        # The number may have been taken and let go again: then there are greater ones.
+            put = False  # the run that took over has also removed the files that were to be synced
+        # The put is not what decides: another run may have taken this number, gone further and
+        # deleted its manifest again. Then there are greater numbers, and ours counts for nothing.
         if not put or numbers()[-1] > manifest.number:
             raise self._fenced()
 
     def check(self) -> None:
-        """A FencedError where another run has taken the checkpoint over."""
+        """Raise a FencedError where another run has taken the checkpoint over."""
         if self._store.numbers()[-1:] > [self._newest]:
             raise self._fenced()
 
     def _put(self, manifest: Manifest, due: Due | None = None) -> bool:
-        """Write a manifest under its number; False where another has it."""
+        """Write a manifest under its number; False where another one has it."""
         name, text = manifest_name(manifest.number), manifest.to_json().encode()
-        # Ours where the answer to the first of two tries was lost.
+        # The file may be ours: a client tries again when the answer to its first try was lost.
         return self._store.files.put_new(name, text, due) or self._is_there(manifest)
 
     def _is_there(self, manifest: Manifest) -> bool:
-        """Whether this manifest, and no other, has its number."""
+        """Whether the file of its number is exactly this manifest."""
         try:
             found = self._store.files.buffer(manifest_name(manifest.number)).to_pybytes()
             return bool(found == manifest.to_json().encode())
@@ -146,6 +152,6 @@ class Owner:
 
 
 def who(manifest: Manifest) -> str:
-    """The run that wrote a manifest, as far as it is known, for a message."""
+    """The run that wrote a manifest, described for a message."""
     known = [f"{name} {value}" for name, value in manifest.holder.items() if name != TOKEN]
     return ", ".join([f"owner {manifest.owner}", *known])

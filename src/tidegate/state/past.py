@@ -1,4 +1,4 @@
-"""The states of a checkpoint that can be gone back to: the newest two, and those of its archive."""
+"""Reads the states of a checkpoint that a user can go back to: the newest ones, and its archive."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KEEP = "Run the query with --keep '24 hours', in Python keep=, to keep the stat
 
 
 class PastStates:
-    """What is there when it is first asked; a run that is at work may delete of it meanwhile.
+    """The states that are there at the first call; a run that is at work may delete some meanwhile.
 
-    Holds the newest manifests, and of the archive the names of its files.
+    Holds the manifests that are in no archive, and the names of the archive's files.
     """
 
     def __init__(self, store: Store) -> None:
@@ -27,9 +27,10 @@ class PastStates:
 
     @cached_property
     def _there(self) -> tuple[dict[int, Manifest], dict[str, range]]:
-        """The manifests that are in no archive, by batch, and then its files with their batches.
+        """The manifests that are in no archive, by batch; and the archive's files by their batches.
 
-        In this order: what is moved meanwhile is in both.
+        They are read in this order. A manifest that a run archives meanwhile is then found in both
+        places; in the other order it could be missed in both.
         """
         loose = {manifest.batch: manifest for manifest in self._unpacked()}
         return loose, archive_files(self._store.files)
@@ -41,28 +42,28 @@ class PastStates:
             except StateError:
                 if number in self._store.numbers():
                     raise
-                continue  # it went into the archive just now
+                continue  # it was archived just now
             if manifest.batch >= 0:
                 yield manifest
 
     @property
     def batches(self) -> list[int]:
-        """The batches whose state is there, ascending."""
+        """The batches whose state is kept, ascending."""
         loose, files = self._there
         return sorted({*loose, *(batch for span in files.values() for batch in span)})
 
     @property
     def repeatable(self) -> list[int]:
-        """The batches that can run again: the state before them is there, or they are the first."""
+        """The batches that can run again: the state before them is kept, or they are the first."""
         there = {-1, *self.batches}
         return sorted(batch for batch in there if batch >= 0 and batch - 1 in there)
 
     def of(self, batch: int) -> Manifest:
-        """The state after a batch; a CheckpointError that says which there are."""
+        """The state after a batch; a CheckpointError, which lists the kept ones, if not there."""
         return next(self.course(batch, batch))
 
     def course(self, first: int, last: int) -> Iterator[Manifest]:
-        """The states after some batches in a row, one file of the archive at a time."""
+        """The states after consecutive batches; holds one file of the archive at a time."""
         loose, files = self._there
         batch = first
         while batch <= last:
@@ -78,7 +79,7 @@ class PastStates:
                 raise self._not_there(batch)
 
     def newest_until(self, time_us: int) -> Manifest:
-        """The state after the newest batch whose frontier is at most a time."""
+        """The state after the newest batch whose frontier is at most a time; reads few files."""
         loose, files = self._there
         early = [m for m in loose.values() if m.frontier_us <= time_us]
         if len(early) < len(loose):
@@ -111,7 +112,7 @@ class PastStates:
 
 
 def batches_text(batches: Iterable[int]) -> str:
-    """Numbers of batches for people: those in a row as first-last."""
+    """Numbers of batches for people; consecutive ones as first-last."""
     spans: list[list[int]] = []
     for batch in batches:
         if spans and spans[-1][-1] == batch - 1:

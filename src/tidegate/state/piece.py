@@ -1,9 +1,9 @@
 """Reads some buckets of a large segment on a remote store without reading all of it.
 
-On a remote store a segment that is sorted by bucket is written as several record batches, each of
-whole buckets. Who takes a few buckets over then reads the end of the file, which says where the
-pieces are, and those that it needs: not the rest of the state of who had them before. Each piece
-has a checksum of its own, because that of the file needs all of it.
+On a remote store a segment that is sorted by bucket is written as several **pieces**, record
+batches of whole buckets. An instance that takes a few buckets over reads the end of the file, which
+says where the pieces are, and the pieces that it needs. Each piece has a checksum of its own,
+because checking that of the file would need all bytes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import pyarrow as pa
 from pyarrow import ipc
 
 PIECE_BYTES = 2**18
-"""About how much a piece holds; fewer bytes cost a request as much as these do."""
+"""The size of a piece, about; a request for fewer bytes would take as long."""
 
 WORTH_BYTES = 2**20
-"""So much must be spared at least for the requests that pieces take: else all is read at once."""
+"""A file is read by pieces if that spares at least so many bytes; it takes more requests."""
 
 _END_BYTES = 2**16
 
 Ints = npt.NDArray[np.int64]
 Read = Callable[[int, int], pa.Buffer]
-"""Gives so many bytes of a file from a place on."""
+"""From a position and a size to these bytes of a file."""
 
 
 class _Tally(threading.local):
@@ -42,13 +42,13 @@ _TALLY = _Tally()
 
 
 def fetched_bytes() -> int:
-    """How much this thread has read of segments on remote stores, so far."""
+    """The bytes of segments that this thread has read from remote stores so far."""
     return _TALLY.fetched
 
 
 @contextmanager
 def fetching() -> Iterator[dict[str, int]]:
-    """What of that is read in the block, by the names of the segments; not one inside another."""
+    """Counts the bytes that this thread reads in the block, by segment; blocks must not nest."""
     found: dict[str, int] = {}
     _TALLY.by_segment = found
     try:
@@ -58,15 +58,14 @@ def fetching() -> Iterator[dict[str, int]]:
 
 
 def count_fetched(segment: str, size: int) -> None:
-    """Something of a segment was read from a remote store by this thread."""
+    """Count bytes of a segment that this thread has read from a remote store."""
     _TALLY.fetched += size
     if _TALLY.by_segment is not None:
         _TALLY.by_segment[segment] = _TALLY.by_segment.get(segment, 0) + size
 
 
 def cut(table: pa.Table, offsets: Ints) -> list[pa.RecordBatch]:
-    """The rows in pieces of whole buckets, whose ranges begin at these offsets; the last is the
-    end."""
+    """Divide rows into pieces of whole buckets; `offsets` has each bucket's begin, and the end."""
     per_row = max(table.nbytes / max(table.num_rows, 1), 1.0)
     rows = max(int(PIECE_BYTES / per_row), 1)
     cuts = [0]
@@ -79,7 +78,7 @@ def cut(table: pa.Table, offsets: Ints) -> list[pa.RecordBatch]:
 
 
 def described(batches: list[pa.RecordBatch]) -> dict[bytes, bytes]:
-    """What a segment's metadata says of its pieces."""
+    """The metadata of a segment about its pieces: where they end, and their checksums."""
     ends = np.cumsum([b.num_rows for b in batches], dtype="<i8")
     sums = np.array([_checksum(b) for b in batches], "<u4")
     return {
@@ -89,7 +88,7 @@ def described(batches: list[pa.RecordBatch]) -> dict[bytes, bytes]:
 
 
 class Pieces:
-    """A segment's file of which only parts are read; `size` is that of all of it."""
+    """A segment's file of which only parts are read; `size` is that of the whole file."""
 
     def __init__(self, read: Read, size: int) -> None:
         self._reader = ipc.open_file(pa.PythonFile(_File(read, size), mode="r"))
@@ -103,7 +102,7 @@ class Pieces:
         return len(self._ends)
 
     def of(self, begin: int, end: int) -> list[int]:
-        """The pieces that have some of these rows."""
+        """The numbers of the pieces with any of the rows [begin, end)."""
         starts = self._ends - np.diff(self._ends, prepend=0)
         found: list[int] = np.flatnonzero((starts < end) & (self._ends > begin)).tolist()
         return found
@@ -113,13 +112,13 @@ class Pieces:
         return int(self._ends[number - 1]) if number else 0
 
     def load(self, number: int) -> pa.RecordBatch | None:
-        """The rows of a piece; None where they are not what was written."""
+        """The rows of a piece; None where they are damaged."""
         batch = self._reader.get_batch(number)
         return batch if _checksum(batch) == self._sums[number] else None
 
 
 class _File(io.RawIOBase):
-    """A remote file that is read in ranges; its end, where the index is, at once."""
+    """A remote file that Arrow reads in ranges; the end, which has the index, is read at once."""
 
     def __init__(self, read: Read, size: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Writes JSON with a checksum, and refuses text that differs from what was written.
 
-The text is one object on one line, with sorted keys, whose last member is a checksum of all bytes
-before it: to check it costs a pass over the bytes, and equal data make equal text.
+The text is one object on one line, with sorted keys; the last member is a checksum of all bytes
+before it. A check costs one pass over the bytes, and equal data make equal text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidegate.errors import StateError
 REMEDY = "Restore the file from a copy, or restart from an empty checkpoint; nothing was changed."
 
 _BEFORE = (1, 2)
-"""The versions of files whose checksum was among the sorted members, over the text without it."""
+"""The versions of files in which the checksum was one of the sorted members, over all others."""
 
 
 def seal(body: Mapping[str, Any]) -> str:
-    """The text of some members, at least one; numpy's numbers count as numbers."""
+    """The text of some members, at least one; numpy scalars are written as numbers."""
     text = _text(body)[:-1]
     return text + _end(text.encode())
 
@@ -28,7 +28,7 @@ def seal(body: Mapping[str, Any]) -> str:
 def unseal(text: str | bytes, where: str) -> dict[str, Any]:
     """The members that `seal` was given; text that differs in a single bit is a StateError.
 
-    What versions before wrote comes back too, for their number to be refused by name.
+    Text of earlier versions is read as well, so that the caller can refuse their version by name.
     """
     raw = text.encode() if isinstance(text, str) else bytes(text)
     sealed, end = raw[:-_END_BYTES], raw[-_END_BYTES:]
@@ -50,7 +50,7 @@ def damaged(where: str, got: str) -> StateError:
 
 
 def _end(sealed: bytes) -> str:
-    """What ends the text: its last member."""
+    """The last member, which ends the text."""
     return f',"checksum":"{zlib.crc32(sealed):08x}"}}\n'
 
 
@@ -58,7 +58,7 @@ _END_BYTES = len(_end(b""))
 
 
 def _of_version_before(raw: bytes) -> dict[str, Any] | None:
-    """The members of a whole file of a version before; None for any other bytes."""
+    """The members of an undamaged file of an earlier version; None for any other bytes."""
     try:
         body = json.loads(raw)
         stated = body.pop("checksum")
@@ -75,7 +75,7 @@ def _text(body: Mapping[str, Any]) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    """A numpy scalar as the Python number it is; anything else is a mistake of the caller."""
+    """A numpy scalar as a Python number; anything else is a mistake of the caller."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")

@@ -1,17 +1,16 @@
 """Writes and reads segments: immutable Arrow files with rows of several buckets.
 
 A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
-schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.
-Where an operator searches all its buckets together, it is sorted as the operator needs instead; a
-large one of a remote store is by bucket all the same, see `by_bucket`.
+schema metadata has the row range of each bucket, so a bucket is a slice of a memory map. An
+operator that searches all its buckets together sorts its segments as it needs instead. On a remote
+store a large one of these is sorted by bucket all the same, see `by_bucket`.
 """
 
 from __future__ import annotations
 
 import re
-import threading
+import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,7 +22,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from tidegate.errors import CheckpointError, StateError
-from tidegate.memory import MEMORY
+from tidegate.memory import MEMORY, Memory
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
 from tidegate.state.nearby import nearby
@@ -52,11 +51,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
 
 @dataclass(frozen=True)
 class Segment:
-    """What a manifest says of one segment file: enough to find it, to check it and to skip it.
+    """The entry of a segment in a manifest: enough to find the file, to check it and to skip it.
 
-    `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
-    order column (0 and -1 when there are no rows). `tag` is a number that the operator gives when
-    it writes the segment, and that it alone reads: the keeper of its state says what it means.
+    `buckets` are those with rows in it; `low` and `high` are the least and the greatest value of
+    the order column (0 and -1 without rows). `tag` is a number from the operator that wrote the
+    segment; only the keeper of its state knows what it means.
     """
 
     name: str
@@ -70,7 +69,7 @@ class Segment:
 
     @property
     def path(self) -> str:
-        """The file's name below the root of the store."""
+        """The file's name, relative to the root of the store."""
         return f"segment/{self.name}.arrow"
 
 
@@ -79,11 +78,11 @@ def write_segment(
 ) -> Segment:
     """Write a table as the segment `name`, which the caller derives from batch and instance.
 
-    `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`), or as the
-    caller likes where it is not `grouped`; `order` is an integer or a time without nulls. Equal
-    rows make equal bytes, whatever lies under their nulls and in their padding (but for the fields
-    of a struct that is null), so a replay, or a second attempt that is still running, replaces the
-    file by itself. Costs O(rows) and one copy of them.
+    `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`); without
+    `grouped` it may be in any order. `order` is an integer or a time without nulls. Equal rows make
+    equal bytes, whatever lies under their nulls and in their padding (except in fields of a struct
+    that is null). So a replay, or a second attempt while the first one still runs, replaces the
+    file by an equal one. Costs O(rows) and one copy of them.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"a segment's name must match {_NAME.pattern}, got {name!r}")
@@ -105,7 +104,7 @@ def write_segment(
         else:
             data = stored.buffer()
             out.write(data)
-    if not store.files.local:  # who wrote it will read it
+    if not store.files.local:  # the instance that wrote it will read it in the next batch
         key, near = _key(store.files, path, out.bytes, out.checksum), nearby()
         keep = _remote.put if near is None else near.put
         keep(key, data if kept.table is stored.table else kept.buffer())
@@ -122,7 +121,7 @@ def write_segment(
 
 
 Absent = Callable[[str], pa.Array]
-"""Given a column that a segment does not have: its value in every row, as an array of one."""
+"""From a column that a segment lacks to its value in every row, as an array of one element."""
 
 
 def read_segment(
@@ -136,13 +135,12 @@ def read_segment(
 ) -> pa.Table:
     """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
 
-    Beside the columns come those of `more` that the segment has. Of those that it does not have
-    each row gets what `absent` says.
+    The columns of `more` are added if the segment has them. `absent` gives the value of `columns`
+    that it lacks. A bucket that it lacks gives no rows.
 
-    On a local file system the columns are slices of a memory map that lives as long as the table,
-    also when the file is deleted meanwhile. A bucket the segment does not have is no rows. The
-    checksum is verified once per process and version of the file, but for one that is `trusted`.
-    Damage is a StateError.
+    On a local file system the columns are slices of a memory map, which lives as long as the table,
+    even if the file is deleted meanwhile. The checksum is verified once per process and version of
+    the file, unless it is `trusted`. Damage is a StateError.
     """
     if buckets is not None and not store.files.local:
         some = _in_pieces(store.files, segment, BucketSet.of(buckets))
@@ -164,19 +162,19 @@ def read_segment(
 
 
 def rows_by_bucket(store: Store, segment: Segment) -> npt.NDArray[np.int64] | None:
-    """How many rows a segment has of each bucket up to the last; not to be changed.
+    """The number of rows of each bucket of a segment, up to the last bucket; must not be written.
 
-    Known where this process has read it and it says so, which it does where it was not written by
-    bucket, but for those of earlier versions.
+    None unless this process has read the segment and its file has the counts. Files of segments
+    that are not grouped have them, except those of earlier versions.
     """
-    found: npt.NDArray[np.int64] | None = _counts.get(
+    found: npt.NDArray[np.int64] | None = _counts.held(
         (store.files.full(segment.path), segment.bytes, segment.checksum)
     )
     return found
 
 
 def version_of(store: Store, segment: Segment) -> Hashable:
-    """What tells a segment's file from any other, also from one that took its name later.
+    """A key that identifies a segment's file, also against one that took its name later.
 
     A StateError where the file is gone.
     """
@@ -189,13 +187,13 @@ def version_of(store: Store, segment: Segment) -> Hashable:
 
 
 def verify_segment(store: Store, segment: Segment) -> None:
-    """Check a segment's file against its manifest now, whatever was checked before."""
+    """Check a segment's file against its manifest, even if it was checked before."""
     buffer = guard(lambda: store.files.buffer(segment.path), store.files.full(segment.path), REMEDY)
     _check(buffer, segment, store.files.full(segment.path))
 
 
 def _slices(table: pa.Table, chosen: npt.NDArray[np.bool_], offsets: npt.NDArray[Any]) -> pa.Table:
-    """The row ranges whose flag is set; neighbours are one slice."""
+    """The row ranges whose flag is set; neighbouring ranges are one slice."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], chosen.astype(np.int8), [0]))))
     parts = [
         table.slice(int(offsets[a]), int(offsets[b] - offsets[a]))
@@ -219,40 +217,17 @@ def _selected(
     return rows.select([*columns, *(name for name in more if name in rows.column_names)])
 
 
-class _Newest:
-    """What this process has found of the newest files; some hundred bytes each."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __contains__(self, key: tuple[Any, ...]) -> bool:
-        with self._lock:
-            return key in self._found
-
-    def get(self, key: tuple[Any, ...]) -> Any | None:
-        with self._lock:
-            return self._found.get(key)
-
-    def add(self, key: tuple[Any, ...], found: object = True) -> None:
-        with self._lock:
-            self._found[key] = found
-            if len(self._found) > self._most:
-                self._found.popitem(last=False)
-
-
 def _size(buffer: pa.Buffer) -> int:
     return int(buffer.size)
 
 
-_verified = _Newest(65_536)
-"""Whose checksum is good."""
-_counts = _Newest(4_096)
-"""How many rows of each bucket are in them."""
+_verified = Memory(sys.maxsize).cache(1, size=lambda known: 0, most_entries=65_536)
+"""Files whose checksum this process has verified; some hundred bytes each."""
+_counts = Memory(sys.maxsize).cache(1, size=lambda known: 0, most_entries=4_096)
+"""The number of rows of each bucket, by file."""
 _remote = MEMORY.cache(1 / 4, _size)
-"""Segments that were read from a remote store; local ones are mapped, and the system's to keep, as
-are those that an executor of Spark has nearby."""
+"""Segments that were read from a remote store. Local files, and those that an executor of Spark has
+nearby, are mapped: the page cache of the system keeps them."""
 
 
 def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
@@ -270,20 +245,21 @@ def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
             "Run it with the newer Tidegate that wrote it.",
         )
     if COUNTS in table.schema.metadata:
-        _counts.add((where, segment.bytes, segment.checksum), counted(table.schema.metadata))
+        _counts.put((where, segment.bytes, segment.checksum), counted(table.schema.metadata))
     return table
 
 
 def _key(files: Files, path: str, size: int, checksum: int) -> tuple[Hashable, ...]:
-    """What tells a file from any other."""
+    """A key that identifies the contents of a file."""
     return (files.full(path), size, checksum, *files.stamp(path))
 
 
 def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | None:
-    """The rows of some buckets by ranged reads; None where it is better to read all."""
+    """The rows of some buckets by ranged reads; None where reading the whole file is better."""
     mine = segment.buckets & wanted
     spared = segment.bytes * (1 - len(mine) / max(len(segment.buckets), 1))
     whole = _key(files, segment.path, segment.bytes, segment.checksum)
+    # What is here already costs no request at all.
     if spared < WORTH_BYTES or _has(whole):
         return None
     where = files.full(segment.path)
@@ -331,14 +307,14 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
 
 
 def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buffer:
-    """All bytes of a segment's file, known to be good, or trusted to be."""
+    """All bytes of a segment's file, verified now or before, or trusted."""
     key = _key(files, segment.path, segment.bytes, segment.checksum)
 
     def load() -> pa.Buffer:
         buffer = files.buffer(segment.path)
         if buffer.size != segment.bytes or (key not in _verified and not trusted):
             _check(buffer, segment, where)
-            _verified.add(key)
+            _verified.put(key, True)
         if files.local:
             return buffer
         count_fetched(segment.name, buffer.size)
@@ -355,7 +331,7 @@ def _has(key: Hashable) -> bool:
 
 
 def keep_fetched(key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
-    """What this process, or the executor that it works for, has under a key; else it is loaded."""
+    """The buffer under a key, kept by this process or by its executor; else loaded and kept."""
     near = nearby()
     return _remote.get(key, load) if near is None else near.get(key, load)
 
@@ -370,10 +346,10 @@ def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:
 
 
 def _canonical(table: pa.Table) -> pa.Table:
-    """The same rows in one chunk per column, with nothing left over under nulls and in padding.
+    """The same rows in one chunk per column, with zeros under nulls and in padding.
 
-    A slice is written with what its neighbours left in the padding, and a null with what was
-    computed under it; a gather makes both zero.
+    Arrow writes a slice with its neighbours' bytes in the padding, and a null with whatever was
+    computed under it. A gather makes both zero: without it equal rows could make other bytes.
     """
     return table.combine_chunks().take(pa.array(np.arange(table.num_rows))).combine_chunks()
 

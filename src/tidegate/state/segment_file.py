@@ -1,7 +1,7 @@
-"""Lays out the Arrow file of a segment, and says in its metadata where each bucket is.
+"""Lays out the Arrow file of a segment.
 
-Its schema metadata says of the rows what is needed to find some of them: the buckets, and their
-ranges where rows are by bucket, or how many there are of each where they are not.
+The schema metadata has what is needed to find some of the rows: the buckets, and the row range of
+each where rows are sorted by bucket, or the number of its rows where they are not.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from pyarrow import ipc
 from tidegate.state.piece import cut, described
 
 PLACE = "tidegate.place"
-"""The column of the place; whoever reads the file by `as_written` never sees it."""
+"""The column with the place of a row in the order of writing; `as_written` removes it."""
 
 
 def by_bucket(rows: pa.Table, bucket: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows sorted by bucket, as they are within one, with their places; four bytes a row."""
+    """The rows in a stable sort by bucket, with their places, which are four bytes a row."""
     place = np.argsort(bucket, kind="stable")
     return rows.take(pa.array(place)).append_column(PLACE, pa.array(place.astype(np.int32)))
 
 
 def is_by_bucket(schema: pa.Schema) -> bool:
-    """Whether the rows of a file have places."""
+    """Whether a file's rows were sorted by bucket, and have places."""
     return PLACE in schema.names
 
 
 def as_written(rows: pa.Table) -> pa.Table:
-    """All or some rows of a file in the order that they were written in, without their places.
+    """All or some rows of a file in the order in which the operator wrote them, without places.
 
-    One copy of them; nothing where they have no places.
+    Costs a copy where they have places, nothing otherwise.
     """
     if not is_by_bucket(rows.schema):
         return rows
     place = rows.column(PLACE).to_numpy()
-    # Buckets are ascending runs of places, which a stable sort merges.
+    # Each bucket is an ascending run of places: numpy's stable sort merges such runs fast.
     return rows.drop_columns(PLACE).take(pa.array(np.argsort(place, kind="stable")))
 
 
 PLAIN, VERSION = 1, 2
-"""The version of a file, and of one whose rows have places (`by_bucket`), which a Tidegate that
-knows the first alone must not read."""
+"""The version of a file, and of a file whose rows have places (`by_bucket`). A Tidegate that knows
+only the first one must not read the second: it would take the rows in the wrong order."""
 
 COUNTS = b"tidegate.counts"
-"""What a file says of how many rows each bucket has, if it does."""
+"""The metadata with the number of rows of each bucket; not in every file."""
 
 _BUCKETS, _OFFSETS, _VERSION = b"tidegate.buckets", b"tidegate.offsets", b"tidegate.version"
 _PREFIX = b"tidegate."
@@ -58,10 +58,10 @@ _PREFIX = b"tidegate."
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """Rows, in one or several parts, and what it says of them.
+    """The rows of a file, in one or several parts, and its metadata (`said`).
 
-    `buckets` are those it has, `offsets` where the rows of each begin, and the last end, if they
-    are by bucket.
+    `offsets` has the begin of each of its `buckets`, and the end of the last; it is empty where the
+    rows are not sorted by bucket.
     """
 
     table: pa.Table
@@ -91,18 +91,18 @@ class SegmentFile:
 
     @property
     def counts(self) -> dict[bytes, bytes | str]:
-        """What it says of how many rows each bucket has."""
+        """The metadata with the number of rows of each bucket."""
         return {COUNTS: self.said[COUNTS]}
 
     def in_pieces(self) -> SegmentFile:
-        """The same in several parts, each of whole buckets, where it is by bucket and large."""
+        """The same file in pieces of whole buckets, if it is sorted by bucket and large."""
         pieces = cut(self.table, self.offsets) if len(self.offsets) else []
         if len(pieces) < 2:
             return self
         return replace(self, parts=pieces, said={**described(pieces), **self.said})
 
     def write(self, out: Any) -> None:
-        """Write it to a stream."""
+        """Write the file to a stream."""
         metadata = {**(self.table.schema.metadata or {}), **self.said}
         schema = self.table.schema.with_metadata(metadata)
         with ipc.new_file(out, schema) as writer:
@@ -110,28 +110,28 @@ class SegmentFile:
                 writer.write(part.replace_schema_metadata(schema.metadata))
 
     def buffer(self) -> pa.Buffer:
-        """All of it in memory."""
+        """The bytes of the file."""
         memory = pa.BufferOutputStream()
         self.write(memory)
         return memory.getvalue()
 
 
 def version_of_file(metadata: Mapping[bytes, bytes]) -> int:
-    """The version of a file by its metadata; a KeyError or ValueError where it is no segment."""
+    """The version of a file; a KeyError or ValueError if its metadata is not of a segment."""
     return int(metadata[_VERSION])
 
 
 def ranges(metadata: Mapping[bytes, bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The buckets that a file has, and the rows at which each begins, and the last ends.
+    """The buckets of a file, and the row at which each begins, with the end of the last.
 
-    None of the latter where it is not by bucket.
+    There are no rows where the file is not sorted by bucket.
     """
     have = np.frombuffer(base64.b64decode(metadata[_BUCKETS]), "<i4")
     return have, np.frombuffer(base64.b64decode(metadata[_OFFSETS]), "<i8")
 
 
 def counted(metadata: Mapping[bytes, bytes]) -> npt.NDArray[np.int64]:
-    """How many rows there are of each bucket up to the last, of a file that says so."""
+    """The number of rows of each bucket up to the last, of a file with COUNTS."""
     have = np.frombuffer(base64.b64decode(metadata[_BUCKETS]), "<i4")
     counts = np.zeros(int(have[-1]) + 1 if len(have) else 0, np.int64)
     counts[have] = np.frombuffer(base64.b64decode(metadata[COUNTS]), "<i8")
@@ -139,12 +139,15 @@ def counted(metadata: Mapping[bytes, bytes]) -> npt.NDArray[np.int64]:
 
 
 def plain(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes] | None:
-    """What a segment's table was written with, without what the file says of itself."""
+    """The metadata that the operator's table had, without that of the file."""
     return {k: v for k, v in metadata.items() if not k.startswith(_PREFIX)} or None
 
 
 def rows_of(data: pa.Buffer) -> pa.Table:
-    """All rows of a file in the order that they were written in; as its metadata says then."""
+    """All rows of a file in the order in which the operator wrote them.
+
+    Where that is not by bucket, the metadata has no offsets any more.
+    """
     table = ipc.open_file(data).read_all()
     if not is_by_bucket(table.schema):
         return table
@@ -153,7 +156,7 @@ def rows_of(data: pa.Buffer) -> pa.Table:
 
 
 def whole_file_of(data: pa.Buffer) -> pa.Buffer:
-    """A file whose rows are in the order that they were written in, so that it may be mapped."""
+    """A file with its rows in the order in which the operator wrote them, for mapping."""
     if not is_by_bucket(ipc.open_file(data).schema):
         return data
     return buffer_of(rows_of(data))

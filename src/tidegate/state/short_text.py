@@ -1,4 +1,4 @@
-"""Packs arrays of small whole numbers into short text for JSON."""
+"""Packs arrays of small integers into short text for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEVEL = 1
 
 
 def pack(data: bytes) -> str:
-    """Bytes as text that JSON needs no escapes for; a few microseconds per kilobyte."""
+    """Bytes as text that JSON writes without escapes; a few microseconds per kilobyte."""
     return base64.b64encode(zlib.compress(data, _LEVEL)).decode("ascii")
 
 
@@ -27,7 +27,7 @@ def unpack(text: str) -> bytes:
 
 
 def pack_numbers(numbers: npt.ArrayLike) -> str:
-    """Whole numbers of 0 to 65,535, as owners of buckets are, as text; others are a ValueError."""
+    """Integers from 0 to 65,535, such as owners of buckets, as text; others are a ValueError."""
     array: npt.NDArray[Any] = np.asarray(numbers)
     narrow = array.astype("<u2")
     if not np.array_equal(narrow, array):

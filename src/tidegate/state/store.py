@@ -4,8 +4,8 @@ Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | 
 epoch/NNNNNNNN.O.json | table/*.arrow | archive/*.json``. Only a published manifest makes other
 files count, so a crash at any point leaves the state before it.
 
-Which run may publish is the business of `owner`, how tasks find the location that of `handle`, and
-which files no state needs that of `leftover`, and the states of earlier batches that of `archive`.
+`owner` decides which run may publish, `handle` how tasks find the location, `leftover` which files
+no state needs, and `archive` keeps the states of earlier batches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FOLDERS = ("manifest", "segment", "gate", "staged", "epoch", "table", ARCHIVE)
 LAYOUT = VERSION
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _LOOKS = 5
-"""How often a checkpoint that another made meanwhile is looked for."""
+"""How often `create` looks for a checkpoint that another run has just made."""
 
 
 class Store:
@@ -74,35 +74,37 @@ class Store:
 
     @cached_property
     def _run(self) -> Owner:
-        """The run that uses this object; tasks have no need of it."""
+        """The claim of the run that uses this object; only drivers have one."""
         return Owner(self)
 
     @property
     def owner(self) -> int:
-        """The fencing number of the run that uses this object, 0 until it has taken it over."""
+        """The fencing number of the run that uses this object; 0 until `enter`."""
         return self._run.number
 
     def handle(self) -> StoreHandle:
-        """What to send to tasks."""
+        """The handle by which tasks open this store."""
         return self._handle
 
     def make(self) -> None:
-        """Make the folder of a checkpoint, where it is not there."""
+        """Make the folder of the checkpoint unless it is there."""
         try:
             self.files.make("")
         except StateError as error:
             raise _unusable(error) from error
 
     def create(self, meta: Mapping[str, Any]) -> bool:
-        """Make an empty checkpoint whose `meta()` is this; False where it is there already.
+        """Make an empty checkpoint whose `meta()` is this; False if it is there already.
 
-        Of several runs that make it at the same time one does. A folder that has files of a
-        checkpoint but no meta.json, or another meta.json, is a CheckpointError: nothing in it is
-        touched.
+        Of several runs that try at the same time exactly one succeeds. A folder with files of a
+        checkpoint but without meta.json, or with another meta.json, is a CheckpointError, and
+        nothing in it is touched.
         """
         for _ in range(_LOOKS):
             if self._is_of(meta):
                 return False
+            # meta.json last: with it the folder is a checkpoint, and whoever sees it may rely on
+            # the folders. A crash before leaves empty folders, which count as nothing.
             self._check_empty()
             try:
                 for folder in FOLDERS:
@@ -121,7 +123,7 @@ class Store:
         )
 
     def _is_of(self, meta: Mapping[str, Any]) -> bool:
-        """Whether there is a checkpoint with this meta.json; another one is an error."""
+        """Whether the checkpoint has this meta.json; another meta.json is a CheckpointError."""
         there = self.meta()
         if there is None:
             return False
@@ -136,7 +138,7 @@ class Store:
         return True
 
     def _check_empty(self) -> None:
-        """A CheckpointError where there are files of a checkpoint, whose meta.json is missing."""
+        """Raise a CheckpointError if there are files of a checkpoint without meta.json."""
         for folder in FOLDERS:
             try:
                 listed = self._files_in(folder)
@@ -152,9 +154,10 @@ class Store:
                 )
 
     def begin(self, meta: Mapping[str, Any]) -> bool:
-        """`create` by the first run of a checkpoint: `clean` then deletes of what was before it.
+        """`create`, by the first run of a checkpoint; `clean` then looks at files from before it.
 
-        Another may take over before this one has cleaned, and what that writes is not left over.
+        Another run may take over before this one cleans. Files are listed first, so that `clean`
+        never deletes what that run has written.
         """
         listed = self.listed()
         made = self.create(meta)
@@ -163,7 +166,7 @@ class Store:
         return made
 
     def meta(self) -> dict[str, Any] | None:
-        """What `create` was given, or None where there is no checkpoint."""
+        """What `create` was given; None if there is no checkpoint."""
         where = self.files.full(META)
         try:
             raw = self.files.buffer(META)
@@ -181,7 +184,7 @@ class Store:
         return meta
 
     def _check_answers(self) -> None:
-        """Where there is no checkpoint elsewhere, see that there could be one: a bucket."""
+        """Raise an error if a remote place without a checkpoint cannot have one: no such bucket."""
         if self.files.local:
             return
         try:
@@ -196,20 +199,20 @@ class Store:
         return CheckpointError(where, "must be readable", reason(error), advice)
 
     def latest(self) -> Manifest | None:
-        """The newest published state, or None before the first batch; damage is a StateError."""
+        """The newest published state; None before the first batch. Damage is a StateError."""
         numbers = self.numbers()
         newest = self.manifest(numbers[-1]) if numbers else None
         return newest if newest is not None and newest.batch >= 0 else None
 
     def numbers(self) -> list[int]:
-        """The numbers of the manifests that are there, ascending; lists a folder of a few."""
+        """The numbers of the manifests that are there, ascending; lists a folder of few files."""
         where = self.files.full("manifest")
         names = guard(lambda: self.files.names("manifest"), where, _READABLE)
         found = (manifest_number(name) for name in names)
         return sorted(number for number in found if number is not None)
 
     def manifest(self, number: int) -> Manifest:
-        """The manifest of a number; missing or damaged is a StateError that names the file."""
+        """The manifest with a number; a missing or damaged one is a StateError that names it."""
         name = manifest_name(number)
         manifest = Manifest.from_json(self.read(name), self.files.full(name))
         if manifest.number != number:
@@ -218,51 +221,52 @@ class Store:
         return manifest
 
     def enter(self, first: Manifest, holder: Mapping[str, Any]) -> Manifest:
-        """Take the checkpoint over: the newest state, or `first`, as that of a new owner.
+        """Take the checkpoint over; returns the newest state, or `first`, with a new owner.
 
-        From then on no run that was before can commit. A state that is finished is given as it is:
-        nothing comes after it. First it is checked that all files of the newest state are there in
-        their size; if not, a StateError, and nothing was changed.
+        From then on no earlier run can commit. A finished state is returned as it is, because
+        nothing comes after it. Before that, all files of the newest state must be there with their
+        sizes; otherwise it is a StateError, and nothing was changed.
         """
         entry, self._found = self._run.enter(first, holder)
         return entry
 
     def withdraw(self) -> None:
-        """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
+        """Undo `enter` if nothing was done since: an earlier run that is at work may go on."""
         self._run.withdraw()
 
     def resumed(self, manifest: Manifest) -> Manifest:
-        """A state before the newest, of which the run that has entered makes the next one.
+        """An earlier state, from which the run makes the batch after it once more.
 
-        What it writes from now on has other names than what it wrote for the newest.
+        What it writes from now on has other names than what it wrote for the newest state.
         """
         return self._run.resumed(manifest)
 
     def publish(self, manifest: Manifest, due: Due | None = None) -> None:
-        """Make a batch count. Its segments must be written before. The same again is no change.
+        """Make a batch count. All files of the state must be written before; may be repeated.
 
-        What is `due` is synced first, side by side with the manifest itself. Where another run has
-        taken the checkpoint over it is a FencedError, and does not count.
+        What is `due` is synced beside the manifest's own bytes, and before the manifest gets its
+        name: a loss of power never leaves a manifest without its files. If another run has taken
+        the checkpoint over, it is a FencedError, and the batch does not count.
         """
         self._run.publish(manifest, due)
 
     def check_owner(self) -> None:
-        """A FencedError where another run has taken the checkpoint over."""
+        """Raise a FencedError if another run has taken the checkpoint over."""
         self._run.check()
 
     def keep(self, keep_us: int, packed: int | None = None) -> None:
-        """Keep the states of earlier batches for so long from now on; call before `clean`."""
+        """Keep the states of earlier batches for a time from now on; call before `clean`."""
         self._archive = Archive(self, keep_us, packed or PACKED)
 
     def retire(
         self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
     ) -> int:
-        """After `publish(current)`: delete what neither it nor its predecessor needs; how many.
+        """Delete what neither `current` nor `previous` needs; returns the number of files.
 
-        `replaced` is the manifest of the same batch before it ran again. The other files to
-        delete are what the manifest before `previous` lists and these two do not; the cost is that
-        of the manifests' length and never that of the number of batches done. What a crash leaves
-        undone `clean` does.
+        Call it after `publish(current)`. Deleted are the manifest before `previous` and the files
+        that it lists and these two do not. `replaced` is the manifest of the same batch before it
+        ran again, if it did. The cost depends on the length of manifests, never on the number of
+        batches done. If a crash comes in between, the next `clean` deletes the rest.
         """
         if previous is None:
             return 0
@@ -271,6 +275,7 @@ class Store:
         if previous.batch < 0:
             return 0
         older = self._older
+        # Known from the last call, except after a start or after a batch that ran again.
         if older is None or older.batch >= previous.batch:
             older = self.before(previous)
         self._older = previous
@@ -281,20 +286,20 @@ class Store:
         return sum(self.delete(name) for name in outdated(older, previous, current))
 
     def settle(self) -> None:
-        """At a start, before anything is done that builds on this state: make it last.
+        """Make the state durable; call it at a start, before anything that builds on the state.
 
-        What a run reads that was killed after it had committed need not be on the disk; if it is
-        lost with the next loss of power, what was published after it must not be there alone.
+        A run that was killed right after a commit may have left files that can be read and are not
+        on the disk yet. If power were lost later, newer manifests could be there without them.
         """
         self.files.settle(FOLDERS)
 
     def clean(self) -> CleanedFiles:
-        """At a start, before any task writes: delete what a crash left and no state needs.
+        """Delete what a crash left and no state needs; call it at a start, before any task writes.
 
         Kept are the newest manifest, its predecessor and what they list, staged files of the newest
-        batch (their names have its number in eight digits), and the history it counts. After
-        `enter` it deletes of what there was before, so nothing of a run that has taken over since.
-        First it is checked that all files of the newest state are there in their size; if not, a
+        batch (their names have its number in eight digits), and the history that it counts. After
+        `enter` only files that were there before it are deleted: none of a run that has taken over
+        since. All files of the newest state must be there with their sizes; otherwise it is a
         StateError, and nothing was changed. Without meta.json nothing is touched.
         """
         if self.meta() is None:
@@ -306,7 +311,7 @@ class Store:
             self.check_present(kept[-1], listed)
         needed = frozenset[str]() if self._archive is None else self._archive.enter(kept, listed)
         removed = unreferenced(kept, listed, needed)
-        # What lists files goes first: after a crash nothing misses a file that it lists.
+        # Files that list others go first: after a crash none lists a file that is missing.
         for entry in sorted(removed, key=lambda e: not lists_files(e.name)):
             self.delete(entry.name)
         self.files.prune("staged")
@@ -314,9 +319,9 @@ class Store:
         return CleanedFiles.of(removed)
 
     def kept(self) -> list[Manifest]:
-        """The newest manifest and, before it, that of the batch before, as far as they are there.
+        """The newest manifest, after the one of the batch before, as far as they are there.
 
-        The newest may be of batch -1: of a run that has committed nothing yet.
+        The newest one may be of batch -1: then nothing is committed yet.
         """
         numbers = self.numbers()
         newest = [self.manifest(number) for number in numbers[-1:]]
@@ -340,16 +345,17 @@ class Store:
     def unreferenced(
         self, kept: Sequence[Manifest], listed: Sequence[Entry] | None = None
     ) -> list[Entry]:
-        """The files of the checkpoint that these manifests, newest last, do not need.
+        """The files of the checkpoint that these manifests (newest last) do not need.
 
-        Nor the states of earlier batches, where the run that wrote the newest keeps them.
+        Files of archived states count as needed if the run that wrote the newest manifest keeps an
+        archive.
         """
         listed = self.listed() if listed is None else listed
         keeps = bool(kept) and kept[-1].at_us > 0
         return unreferenced(kept, listed, archived(self, kept, listed)[1] if keeps else frozenset())
 
     def listed(self) -> list[Entry]:
-        """All files of the checkpoint but those of sources."""
+        """All files of the checkpoint, except those of sources."""
         root = guard(lambda: self.files.list(""), self.files.full(""), _READABLE)
         return [*root, *(entry for folder in FOLDERS for entry in self._files_in(folder))]
 
@@ -363,11 +369,11 @@ class Store:
             out.write(data)
 
     def has(self, name: str) -> bool:
-        """Whether a file is there; one that cannot be looked at is a StateError that names it."""
+        """Whether a file is there; a StateError if that cannot be found out."""
         return guard(lambda: self.files.exists(name), self.files.full(name), _READABLE)
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file; missing or unreadable is a StateError that names it."""
+        """All bytes of a file; a missing or unreadable one is a StateError that names it."""
         raw = guard(lambda: self.files.buffer(name), self.files.full(name), REMEDY)
         return bytes(raw.to_pybytes())
 
@@ -381,7 +387,7 @@ class Store:
             raise StateError(where, "must be deletable", reason(error), remedy) from error
 
     def check_present(self, manifest: Manifest, listed: Sequence[Entry] | None = None) -> None:
-        """Raise a StateError where a file of a state is missing or has another size."""
+        """Raise a StateError if a file of a state is missing or has another size."""
         found = self.listed() if listed is None else listed
         sizes = {entry.name: entry.bytes for entry in found}
         wanted: dict[str, int | None] = {s.path: s.bytes for s in manifest.segments()}

@@ -1,9 +1,9 @@
-"""Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls.
+"""Test doubles for users: a manual clock, processes that die or fail on cue, a witness to calls.
 
-And checks of what is one's own: of aggregates (`check_aggregate`) and of processes that are
-mergeable (`check_process`), of sinks, sources and process classes through simulated crashes
-(`simulate`), and of policies over a load (`drive`) or a join at given rates (`drive_join`). And a
-switch: `sampled_means` has WITH ERROR estimate means, whose exact values are there anyway.
+Also checks of a user's own code: of aggregates (`check_aggregate`), of mergeable processes
+(`check_process`), of sinks, sources and process classes through simulated crashes (`simulate`), and
+of policies over a load (`drive`) or a join at given rates (`drive_join`). And a switch:
+`sampled_means` makes WITH ERROR estimate means, although their exact values are known.
 """
 
 from tidegate.elastic.dry_run import DrivenBatch, drive, switches

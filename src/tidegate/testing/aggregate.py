@@ -1,8 +1,8 @@
-"""A check of aggregates of one's own: whether results depend on how rows are divided and merged.
+"""Checks a user's aggregate: its results must not depend on how rows are divided and merged.
 
-The engine folds rows where it reads them and merges the states where their group lives. How many
-states there are and in which order they meet depends on batches, sources and partitioners, so the
-results may not depend on it, to the bit.
+The engine folds rows where it reads them, and merges states where their group lives. Batches,
+sources and partitioners decide how many states there are and in which order they are merged. So
+the results must be the same to the bit for all of these.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.batch import from_bytes, to_bytes
 from tidegate.operate.aggregate.user import Aggregator, UserFamily
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import flat
 
 _MOST_ROWS = 12
-"""How many rows one way of merging takes: what goes wrong does so with few."""
+"""The most rows in one try: mistakes show with few rows."""
 
 
 _PLACES = ((0, 0), (0, 1), (1, 2))
-"""The number of the group that is looked at, and how many others there are."""
+"""The number of the tested group, and how many other groups there are."""
 
 
 def check_aggregate(
@@ -36,12 +37,12 @@ def check_aggregate(
 ) -> None:
     """Raise AssertionError if results depend on how rows are divided, ordered and merged.
 
-    `columns` are values for the arguments, one entry per row: give the awkward ones, too (NULL, 0.1
-    and 1e16, NaN, repetitions). Rows are picked at random, in `tries` ways that the seed decides;
-    each is folded at once, and in parts beside other groups whose states are written, read again
-    and merged in a tree. The message has the fewest rows that a search found to go wrong.
+    `columns` are values for the arguments, one entry per row. Include awkward ones: NULL, 0.1 and
+    1e16, NaN, repetitions. Each of `tries` picks rows at random, by the seed. It folds them at
+    once, and in parts beside other groups, whose states are written, read again and merged in a
+    tree. The message has the fewest rows for which a search found the mistake.
 
-    With `in_order` parts are runs of rows and are merged in their order: what windows of tuples do.
+    With `in_order` parts are runs of rows and are merged in their order, as windows of tuples do.
     """
     rows = pa.table([_column(column) for column in columns], [str(i) for i in range(len(columns))])
     if rows.num_rows == 0:
@@ -54,7 +55,7 @@ def check_aggregate(
 
 
 def _check_null(check: Check) -> None:
-    """Tuples whose arguments are all NULL change nothing, where some were given."""
+    """Check that tuples whose arguments are all NULL change nothing."""
     columns = check.rows.columns
     given = range(check.rows.num_rows)
     there = tuple(i for i in given if any(column[i].is_valid for column in columns))
@@ -68,7 +69,7 @@ def _check_null(check: Check) -> None:
 
 
 def run_check(check: Check, tries: int, seed: int) -> None:
-    """Try so many ways; the first that goes wrong is told with the fewest rows."""
+    """Try so many ways; raise AssertionError for the first mistake, with the fewest rows."""
     rows = check.rows
     chance = np.random.default_rng(seed)
     for number in range(tries):
@@ -85,7 +86,7 @@ def _column(column: pa.Array | Sequence[Any]) -> pa.Array:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that are folded, or parts that are merged."""
+    """A node of a tree: rows that are folded, or parts whose states are merged."""
 
     rows: tuple[int, ...]
     parts: tuple[_Part, ...] = ()
@@ -98,29 +99,29 @@ class _Part:
 
 @dataclass(frozen=True)
 class Check:
-    """Rows, and the kernels whose results may not depend on how these are divided."""
+    """Rows, and the kernels whose results must not depend on how these are divided."""
 
     family: Family
     rows: pa.Table
     in_order: bool
     what: str
-    """Who is told of in messages."""
+    """The subject of messages."""
     shown: int | None = None
-    """How many of the columns messages have of a row; all, unless it is said."""
+    """How many columns of a row messages show; None for all."""
     remedy: str = ""
 
     def result(self, rows: Sequence[int]) -> str:
-        """That of rows which are folded at once."""
+        """The result of folding these rows at once, as text."""
         return self._result(_Part(tuple(rows)), None)
 
     def wrong(self, chosen: Sequence[int], chance: np.random.Generator) -> _Part | None:
-        """A way of merging these rows with another result than folding them at once, if tried."""
+        """Try one random way of merging these rows; the way, if its result differs."""
         part = self._divided(list(chosen), chance)
         expected = self._result(_Part(tuple(chosen)), None)
         return part if self._result(part, chance) != expected else None
 
     def smallest(self, wrong: _Part, tries: int, chance: np.random.Generator) -> _Part:
-        """Leave out row after row while something still goes wrong."""
+        """Leave out row after row while a mistake still shows."""
         rows = sorted(wrong.rows)
         place = 0
         while place < len(rows):
@@ -155,7 +156,7 @@ class Check:
         return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
 
     def _divided(self, rows: list[int], chance: np.random.Generator) -> _Part:
-        """A tree over some rows: leaves are folded, inner parts merged, one part alone as well."""
+        """A random tree over rows: leaves are folded, inner nodes merged, even single parts."""
         if len(rows) == 1 or chance.random() < 0.3:
             leaf = _Part(tuple(rows))
             return _Part(leaf.rows, (leaf,)) if chance.random() < 0.2 else leaf
@@ -169,11 +170,11 @@ class Check:
         return _Part(tuple(row for part in parts for row in part.rows), parts)
 
     def _result(self, part: _Part, chance: np.random.Generator | None) -> str:
-        """The result as text that tells every value from every other; NaN is one."""
+        """The result as a text that differs for different values; all NaN are equal."""
         return repr(self.family.finish(self._state(part, chance))[0].as_py())
 
     def _state(self, part: _Part, chance: np.random.Generator | None) -> States:
-        """The state of one group, made beside others where there is a chance."""
+        """The state of one group; with `chance`, made beside a random number of other groups."""
         mine, others = _PLACES[chance.integers(len(_PLACES)) if chance else 0]
         codes = [mine] * (len(part.parts) or len(part.rows))
         if part.parts:
@@ -190,10 +191,6 @@ class Check:
 
 
 def _stored(states: States) -> States:
-    """The states as a checkpoint gives them back."""
-    table = pa.table(states, [str(i) for i in range(len(states))])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    back = pa.ipc.open_file(sink.getvalue()).read_all()
+    """The states after they were written and read again, as by a checkpoint."""
+    back = from_bytes(to_bytes(pa.table(states, [str(i) for i in range(len(states))])))
     return [flat(column) for column in back.columns]

@@ -1,4 +1,4 @@
-"""A clock that only moves when told to, for tests of idleness and timing."""
+"""A clock that moves only when a test moves it, for tests of idleness and timing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from threading import Event
 
 
 class ManualClock:
-    """Time as the test decides; sleeping moves it and returns at once."""
+    """A clock for tests: `advance` moves it; sleeping moves it too, and returns at once."""
 
     def __init__(self, start_s: float = 0.0) -> None:
         self._now = start_s

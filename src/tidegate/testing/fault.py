@@ -1,4 +1,4 @@
-"""Faults on cue: processes that end the hard way at a step, at a file change or inside a task."""
+"""Injects faults on cue: kills processes at a step, at a file change or inside a task."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ STEPS = (
     "after commit",
     "after publish",
 )
-"""The steps of a batch, in order, as an observer of the loop is told of them."""
+"""The steps of a batch, in order, which the loop reports to observers."""
 
 PHASES = ("read", "state")
-"""What tasks do, in order: map tasks read their splits, instances open the state."""
+"""The phases of tasks, in order: map tasks read their splits, instances open the state."""
 
 VICTIMS = ("driver", "worker", "daemon", "jvm")
-"""Who can be killed from inside a task of Spark; without Spark it is the driver."""
+"""The processes that can be killed from inside a task of Spark; without Spark only the driver."""
 
 
 @dataclass(frozen=True)
 class KillAt:
-    """An observer that ends this process with SIGKILL at one step of one batch."""
+    """An observer that kills this process (SIGKILL) at one step of one batch."""
 
     step: str
     batch: int
@@ -56,13 +56,13 @@ class KillAt:
 
 
 class KillAtChange(TappedDisk):
-    """Ends this process with SIGKILL just before its n-th change to the file system.
+    """Kills this process (SIGKILL) just before its n-th change to the file system.
 
-    Changes are those of the engine's disk (`CHANGES`): files made, bytes written to them, by Arrow
-    too, files and folders synced, renamed, linked and removed. Bytes count by blocks, as they come
-    to a disk, and are torn: of the write that is the n-th change half is written. Changes count
-    from `arm` on, which as an observer it does at a step of a batch. What is armed stays so until
-    the process ends, so this is for processes that are there to be killed.
+    Changes are those of the engine's disk (`CHANGES`): files created, bytes written, also by Arrow,
+    files and folders synced, renamed, linked and removed. Bytes count by blocks, as they reach a
+    disk; if the n-th change is a write, half of it is written. Changes count from `arm` on; as an
+    observer it arms itself at a step of a batch. It stays armed until the process ends, so use it
+    only in processes that are meant to be killed.
     """
 
     def __init__(self, change: int, step: str | None = None, batch: int | None = None) -> None:
@@ -86,7 +86,7 @@ class KillAtChange(TappedDisk):
             self._in_place.__enter__()
 
     def strike(self) -> None:
-        """What happens at the chosen change."""
+        """The fault at the chosen change."""
         kill(os.getpid())
 
     def before(self, change: DiskChange) -> None:
@@ -114,7 +114,7 @@ _BLOCK_BYTES = 8192
 
 
 class FailAtChange(KillAtChange):
-    """Lets the n-th change fail instead, by default as on a full disk; those after it work."""
+    """Makes the n-th change fail instead, by default as on a full disk; later changes work."""
 
     def __init__(
         self,
@@ -131,9 +131,9 @@ class FailAtChange(KillAtChange):
 
 
 class FullAtByte(KillAtChange):
-    """A disk that is full after so many bytes: of a write the rest is lost, and no other fits.
+    """A disk that is full after so many bytes: the rest of that write and all later ones fail.
 
-    What is removed makes no room. `bytes` is how many were to be written in all.
+    Removing files makes no room. `bytes` counts all bytes that were to be written.
     """
 
     def before(self, change: DiskChange) -> None:
@@ -152,11 +152,11 @@ class FullAtByte(KillAtChange):
 
 @dataclass(frozen=True)
 class Trap:
-    """Ends a process of this host from inside a task, the first `times` times it is sprung.
+    """Kills a process of this host from inside a task, the first `times` times it is sprung.
 
-    The victim is the driver, or in Spark's tasks the worker that runs the task, the daemon that
-    forked it, or their JVM. `tally` is a folder where each kill leaves a file, so that a task that
-    is tried again knows.
+    The victim is the driver; in Spark's tasks also the worker that runs the task, the daemon that
+    forked it, or their JVM. Each kill leaves a file in the folder `tally`, so a second try of the
+    task knows of it.
     """
 
     victim: str
@@ -171,7 +171,7 @@ class Trap:
             return
         kill(pid)
         if self.victim in ("daemon", "jvm"):
-            kill(os.getpid())  # which may be quicker than the loss is noticed
+            kill(os.getpid())  # this task could finish before the loss of its parents shows
 
     def _pid(self) -> int | None:
         if self.victim == "driver":
@@ -200,11 +200,11 @@ class Trap:
 
 
 class KillInOperate(JobRunner):
-    """A runner around another that ends processes while the tasks of one batch run.
+    """A runner around another that kills processes while the tasks of one batch run.
 
-    In the phase `read` that is when the map task of split number `place` begins to read; in the
-    phase `state` when an instance opens the state, after `place` others in the same process have
-    done so. Put it in place of `Loop.runner`.
+    In the phase `read` it kills when the map task of split number `place` begins to read. In the
+    phase `state` it kills when an instance opens the state, after `place` others in the same
+    process have done so. Assign it to `Loop.runner`.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class _RiggedReader(Reader):
 
 @dataclass(frozen=True)
 class _RiggedHandle(StoreHandle):
-    """Springs the trap when instances have opened the state `after` times in one process."""
+    """Springs the trap once more than `after` instances have opened the state in one process."""
 
     inner: StoreHandle | None = None
     trap: Trap | None = None
@@ -317,7 +317,7 @@ def _parent(pid: int) -> int:
 
 
 def kill(pid: int) -> None:
-    """End a process of this host at once, without any of its handlers; gone already is fine."""
+    """Kill a process of this host; does nothing where it is gone already."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

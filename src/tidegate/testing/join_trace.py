@@ -1,4 +1,4 @@
-"""A policy over a made-up join, without a query: rates in, and the instances that it asks for."""
+"""Runs a policy over a simulated join, without a query: rates in, requested instances out."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def drive_join(
     slots: int | None = None,
     memory: Mapping[str, Any] | None = None,
 ) -> list[DrivenBatch]:
-    """Let a policy decide over a join of two live streams, with the rates of each batch.
+    """Let a policy decide over a join of two live streams, given the rates of each batch.
 
-    It compares each tuple with the window of the other stream, as the model says, and an instance
-    has the time of a batch for it that the driver leaves. What is more waits for the next one.
-    `costs` are those of all batches, or one for each. A request takes effect with the next batch,
-    and the memory of the policy goes through JSON, as in a query.
+    The join compares each tuple with the window of the other stream, as the model says. Each
+    instance has the time of a batch minus the driver's share; comparisons beyond that wait for the
+    next batch. `costs` are those of all batches, or one for each. A request takes effect with the
+    next batch, and the memory of the policy goes through JSON, as in a query.
     """
     known: Mapping[str, Any] = memory or {}
     found: list[DrivenBatch] = []

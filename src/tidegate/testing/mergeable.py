@@ -1,4 +1,4 @@
-"""A check of processes that are mergeable: whether rows depend on which object has seen what."""
+"""Checks a mergeable process: its rows must not depend on which object has seen which tuples."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def check_process(
 ) -> None:
     """Raise AssertionError if rows of a process depend on how tuples are divided and merged.
 
-    `rows` are tuples of one key and window, the awkward ones too; a column `ts` is their time, else
-    they are a second apart. `keys` are the columns that the groups are made by. Some are picked at
-    random, in `tries` ways that the seed decides; one object sees them all, and several see parts
-    of them, whose states are written, read again and merged in a tree. The message has the fewest
-    rows that a search found to go wrong.
+    `rows` are tuples of one key and window; include awkward ones. A column `ts` has their times;
+    without it they are a second apart. `keys` are the columns of the key. Each of `tries` picks
+    tuples at random, by the seed. One object sees them all; several others see parts of them, and
+    their states are written, read again and merged in a tree. The message has the fewest rows for
+    which a search found the mistake.
     """
     tried = mergeable_of(factory)
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
@@ -60,7 +60,7 @@ def check_process(
 
 
 def _order(table: pa.Table) -> list[pa.Array]:
-    """Where the tuples stand in the total order: one source has them, as they are given."""
+    """The columns of the total order, as if one source had given the tuples in this order."""
     count = table.num_rows
     ts = pa.array(np.arange(count) * 1_000_000)
     if TS in table.column_names:

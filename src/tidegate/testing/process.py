@@ -1,4 +1,4 @@
-"""A witness to the user's own operator: who called which bucket's object, and in what order."""
+"""Records the calls of a user's operator: who called which bucket's object, and in what order."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _METHODS = ("on_tuple", "process", "on_frontier")
 class Visit:
     """One call of a bucket's object: by whom, and where in the total order.
 
-    A batch stands where its last tuple does, with src and seq 0; a timer comes after all tuples
-    of its time. `alone` is false when another call of the same bucket was under way.
+    A call for a batch has the time of its last tuple, with src and seq 0; a timer comes after all
+    tuples of its time. `alone` is False when another call of the same bucket was running.
     """
 
     bucket: int
@@ -41,10 +41,10 @@ class Visit:
 
 @dataclass(frozen=True)
 class Watched:
-    """A factory around another; each call of its objects leaves a line in a file per bucket.
+    """A factory around another; each call of its objects adds a line to a file for the bucket.
 
-    It pickles if the other does, and works in any process that sees the folder. What objects
-    return and keep stays the same.
+    It pickles if the other factory does, and works in any process that sees the folder. Results
+    and states of the objects stay the same.
     """
 
     factory: Callable[[], Process]
@@ -68,7 +68,7 @@ class Watched:
 
 
 def visits(folder: str) -> dict[int, list[Visit]]:
-    """What was seen so far, by bucket, in the order in which it happened."""
+    """The calls recorded so far, by bucket, in the order in which they happened."""
     found = {}
     for path in sorted(Path(folder).glob("bucket-*.jsonl")):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -78,7 +78,7 @@ def visits(folder: str) -> dict[int, list[Visit]]:
 
 
 def disorder(seen: dict[int, list[Visit]]) -> list[tuple[Visit, Visit]]:
-    """Calls that were not alone, or not after the one before; empty for a run without replays."""
+    """Calls that overlapped another, or were out of order; empty for a run without replays."""
     wrong = []
     for calls in seen.values():
         wrong += [(call, call) for call in calls if not call.alone]
@@ -104,7 +104,7 @@ def _recorded(method: str, folder: str) -> Callable[..., Any]:
 
 
 def _locked(file: int) -> bool:
-    """Whether nobody else holds the file; it is held until it is closed, or its process ends."""
+    """Lock a file until it is closed; False where another call holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

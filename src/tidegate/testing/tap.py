@@ -1,4 +1,4 @@
-"""A disk that tells a test of each change to a file before it happens."""
+"""A disk that reports each change to a file to a test, before it happens."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CHANGES = (
     "remove folder",
     "claim",
 )
-"""All that alters a disk, or what of it outlives a loss of power."""
+"""All operations that alter a disk, or what of it survives a loss of power."""
 
 
 @dataclass(frozen=True)
 class DiskChange:
-    """One of CHANGES, about to happen: at which path, to which other one; which bytes of a file."""
+    """One of CHANGES that is about to happen: its path, another path, and the bytes of a write."""
 
     kind: str
     path: str
@@ -39,10 +39,10 @@ class DiskChange:
 
 
 class TappedDisk:
-    """Passes everything on to another disk; `before` is called ahead of each change.
+    """Passes everything on to another disk, and calls `before` ahead of each change.
 
-    What that raises comes out of the operation, which then does not happen. Bytes that libraries
-    such as Arrow write are seen as well, because they are given a file that is open.
+    An exception of `before` comes out of the operation, which then does not happen. Bytes that
+    libraries such as Arrow write are seen as well, because they get an open file of this disk.
     """
 
     def __init__(self, inner: Disk | None = None) -> None:
@@ -91,7 +91,7 @@ class TappedDisk:
         return cast("IO[bytes]", made)
 
     def sync(self, file: IO[bytes]) -> None:
-        tapped = file if isinstance(file, _TappedFile) else None  # else it was made before
+        tapped = file if isinstance(file, _TappedFile) else None  # None: created before the tap
         self.before(DiskChange("sync", tapped.path if tapped else ""))
         self.inner.sync(tapped.inner if tapped else file)
 

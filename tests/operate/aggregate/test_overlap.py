@@ -30,14 +30,9 @@ from tests.operate.aggregate.test_pane import check, place
 from tests.oracle.aggregate import windows
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate import closing, overlap
+from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.overlap import MANY
-from tidegate.operate.aggregate.pane import (
-    AggregateSpec,
-    Function,
-    close,
-    close_steps,
-    fold,
-)
+from tidegate.operate.aggregate.pane import AggregateSpec, close, close_steps, fold
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 

@@ -33,13 +33,8 @@ from tests.operate.aggregate.stream import (
 from tests.oracle.aggregate import sort_key, windows
 from tidegate.batch import MAX_US, MIN_US, to_bytes
 from tidegate.errors import QueryError, TaskError
-from tidegate.operate.aggregate.pane import (
-    AggregateSpec,
-    Function,
-    close,
-    fold,
-    merge,
-)
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 from tidegate.state.segment import _canonical

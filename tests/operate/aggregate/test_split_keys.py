@@ -18,17 +18,10 @@ from hypothesis import strategies as st
 from tests.driver.scene import SCHEMA, Row, loop_of, memory, rows_of, table
 from tests.operate.aggregate.stream import by_hash
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.pane import (
-    PART,
-    AggregateSpec,
-    Function,
-    close,
-    close_partly,
-    finished,
-    fold,
-)
+from tidegate.operate.aggregate.pane import PART, AggregateSpec, close, close_partly, finished, fold
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower

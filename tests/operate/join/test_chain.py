@@ -28,12 +28,12 @@ def test_a_chain_has_all_tuples_from_a_point_on(sizes: list[int], most_bytes: in
     """Batch by batch; what is in no window any more may be there too."""
     chain, end = Chain(), 0
     for size in sizes:
-        chain = chain.needed(end - WINDOW)
+        chain = chain.from_coordinate(end - WINDOW)
         news = run_of(end, end + size)
         newest = chain.newest
         run = news if newest is None else newest.followed_by(news)
         end += size
-        chain = chain.grown(run, needed=end - WINDOW, end=end, most_bytes=most_bytes)
+        chain = chain.with_newest(run, needed=end - WINDOW, end=end, most_bytes=most_bytes)
         found = held(chain)
         assert found == list(range(end - len(found), end))
         assert end - len(found) <= max(chain.since, end - WINDOW, 0)
@@ -51,11 +51,11 @@ def test_a_chain_begins_after_segments_that_have_some_of_it() -> None:
     """A segment that compaction has made of older tuples and of some in memory is read whole."""
     runs = (run_of(10, 20), run_of(20, 30), run_of(30, 40))
     chain = Chain(10, runs)
-    assert chain.apart([(0, 9), (12, 19)], 40) == chain
-    assert chain.apart([(0, 10)], 40).since == 20
-    assert held(chain.apart([(0, 10)], 40)) == list(range(20, 40))
-    assert chain.apart([(0, 12), (15, 31)], 40) == Chain(40, ())
-    assert chain.apart([(0, 29)], 40).since == 30
+    assert chain.after_segments([(0, 9), (12, 19)], 40) == chain
+    assert chain.after_segments([(0, 10)], 40).since == 20
+    assert held(chain.after_segments([(0, 10)], 40)) == list(range(20, 40))
+    assert chain.after_segments([(0, 12), (15, 31)], 40) == Chain(40, ())
+    assert chain.after_segments([(0, 29)], 40).since == 30
 
 
 def dealt(low: int, high: int, of: int) -> ChainRun:
@@ -70,14 +70,14 @@ def test_tuples_of_buckets_that_go_are_let_go() -> None:
         dealt(low, low + 10, of=0).followed_by(dealt(low, low + 10, 1)) for low in (10, 20)
     )
     only = np.array([True, False])
-    left = Chain(10, runs).of(only, most_rows=20)
+    left = Chain(10, runs).in_buckets(only, most_rows=20)
     assert left is not None
     assert (left.since, held(left)) == (10, list(range(10, 30, 2)))
-    newest = Chain(10, runs).of(only, most_rows=19)
+    newest = Chain(10, runs).in_buckets(only, most_rows=19)
     assert newest is not None
     assert (newest.since, held(newest)) == (20, list(range(20, 30, 2)))
-    assert Chain(10, runs).of(only, most_rows=9) is None
-    none = Chain(10, runs[:1]).of(np.array([False, False]), most_rows=20)
+    assert Chain(10, runs).in_buckets(only, most_rows=9) is None
+    none = Chain(10, runs[:1]).in_buckets(np.array([False, False]), most_rows=20)
     assert none == Chain(10, ()), "it has all that there is"
 
 

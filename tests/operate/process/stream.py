@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
-from tidegate.operate.process.definition import TRIGGER
+from tidegate.operate.process.advance import advance, assign
+from tidegate.operate.process.definition import TRIGGER, Process, ProcessSpec
 from tidegate.operate.process.entry import STATE, newest
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.key import prefix_of

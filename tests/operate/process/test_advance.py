@@ -34,8 +34,8 @@ from tests.operate.process.stream import (
 from tests.oracle.process import process as plain
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import StateError, TaskError
-from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
-from tidegate.operate.process.definition import CALLS
+from tidegate.operate.process.advance import advance, assign
+from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import HEAD
 from tidegate.operate.process.hot import HotState
 from tidegate.route.bucket import bucket_of

@@ -13,8 +13,8 @@ from tests.operate.process.test_advance import at, bucket
 from tidegate.batch import MIN_US
 from tidegate.errors import TaskError
 from tidegate.operate.process import feed, made_rows
-from tidegate.operate.process.advance import Process, ProcessSpec, advance
-from tidegate.operate.process.definition import BUCKET
+from tidegate.operate.process.advance import advance
+from tidegate.operate.process.definition import BUCKET, Process, ProcessSpec
 
 SEVERAL = [at(i, ["abcd"[i % 4]], i) for i in range(40)]
 

@@ -35,7 +35,8 @@ from tests.operate.process.test_programs import OPERATIONS, Program
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.memory import MEMORY
 from tidegate.operate.process import entry, operator, stored
-from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
+from tidegate.operate.process.advance import advance, assign
+from tidegate.operate.process.definition import Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow, newest
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.key import span_of

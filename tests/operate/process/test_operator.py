@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.operate.process.stream import Dealt, Seen, Window, spec_of
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 from tidegate.operate.process.entry import EntryKeeper
 from tidegate.operate.process.operator import BUCKETS, UserProcess
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.operate.process.stream import US, objects_in, run, spec_of
 from tests.operate.process.test_advance import CUTS, INSTANCES, TOTAL, expected, rows_of
-from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import Process
 
 OPERATIONS = 16
 STATES = ("lists", "last", "queue", "done", "recent", "once")

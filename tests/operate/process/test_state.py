@@ -17,8 +17,7 @@ from tests.oracle.process import Clock, PlainMap
 from tidegate.errors import QueryError
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process import entry, initial, stored
-from tidegate.operate.process.advance import Process
-from tidegate.operate.process.definition import InitialState
+from tidegate.operate.process.definition import InitialState, Process
 from tidegate.operate.process.entry import HEAD, EntryHorizon, StateRow, newest, table_of
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.initial import InitialIndex

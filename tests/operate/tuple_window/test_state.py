@@ -23,6 +23,7 @@ from tidegate.operate.layered_state import HIDES
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_window import state as state_module
 from tidegate.operate.tuple_window import window as window_module
+from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.operate.tuple_window.state import (
     TUPLES,
     TupleKeeper,
@@ -30,7 +31,7 @@ from tidegate.operate.tuple_window.state import (
     read_groups,
     write_tuples,
 )
-from tidegate.operate.tuple_window.window import GROUP, TupleSpec, advance, group_of
+from tidegate.operate.tuple_window.window import advance, group_of
 from tidegate.route.mapping import even
 from tidegate.spans import Spans
 from tidegate.state.segment import Segment, read_segment, write_segment

@@ -28,7 +28,8 @@ from tests.oracle.tuple_window import tuple_windows
 from tidegate.errors import QueryError, StateError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.user import Aggregator, State
-from tidegate.operate.tuple_window.window import TupleSpec, advance, live
+from tidegate.operate.tuple_window.spec import TupleSpec
+from tidegate.operate.tuple_window.window import advance, live
 from tidegate.route.bucket import bucket_of
 
 USERS = {"u": sum_of_products}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.oracle.why import tuples_of_group
+from tidegate.session.why.span import TupleSpan
 
 SECOND = 1_000_000
 
@@ -201,3 +202,78 @@ def test_an_answer_within_an_error_is_made_of_its_group() -> None:
     query = "SELECT k, MEDIAN(x) AS m FROM s [RANGE 20 SECONDS] GROUP BY k WITH ERROR 20 PERCENT"
     facts = started(f"{query} CONFIDENCE 80 PERCENT", MANY)[0].why(1)
     assert positions(facts) == list(range(1, 100, 2))
+
+
+def zones(*cells: tuple[str, str]) -> pa.Table:
+    """Rows (k, zone) of a table."""
+    return pa.table({"k": [k for k, _ in cells], "zone": [zone for _, zone in cells]})
+
+
+TABLE = zones(("b", "south"), ("a", "north"), ("a", "east"), ("z", "none"))
+JOINED = {
+    "each": ("SELECT s.x, t.zone FROM s JOIN t ON s.k = t.k", 1, [0], [2]),
+    "outer": ("SELECT s.x, t.zone FROM s LEFT JOIN t ON s.k = t.k", 5, [3], []),
+    "filter": ("SELECT s.x FROM s LEFT SEMI JOIN t ON s.k = t.k", 1, [1], []),
+    "group": (
+        "SELECT t.zone, SUM(s.x) AS y FROM s [RANGE 20 SECONDS] JOIN t ON s.k = t.k "
+        "GROUP BY t.zone",
+        0,
+        [0, 2, 4, 5],
+        [2],
+    ),
+    "twice": (
+        "SELECT p.zone, q.zone AS other FROM s JOIN t AS p ON s.k = p.k "
+        "JOIN t AS q ON s.k = q.k AND p.zone < q.zone",
+        0,
+        [0],
+        [1, 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_the_rows_of_tables_are_listed(kind: str) -> None:
+    query, number, of_s, of_t = JOINED[kind]
+    session, sink = tg.Session(master="none"), tg.sink.memory()
+    source = tg.MemorySource(LEFT, time="ts", id="s")
+    source.end()
+    stream, table = session.stream(source, time="ts", name="s"), session.table(TABLE, name="t")
+    running = session.sql(query, s=stream, t=table).start(sink=sink)
+    running.wait()
+    facts = running.why(number)
+    assert positions(facts) == of_s, sink.table().to_pylist()
+    assert [each["row"] for each in facts["table_rows"]] == of_t
+    for each in facts["table_rows"]:
+        assert each["values"] == TABLE.slice(each["row"], 1).to_pylist()[0]
+    assert facts["again"]["tuples"] == len(of_s)
+
+
+@pytest.mark.parametrize("row", [-1, True, 1.5])
+def test_what_is_no_row_is_refused(row: Any) -> None:
+    running, _ = started("SELECT k, x FROM s", LEFT)
+    with pytest.raises(tg.TidegateError, match="takes the number of a row, from 0 on"):
+        running.why(row)
+
+
+@pytest.mark.parametrize(
+    ("query", "number", "of_s", "span"),
+    [
+        ("SELECT k, MIN(ts) AS ts FROM s [RANGE 6 SECONDS] GROUP BY k", 0, [0, 2], (0, 12)),
+        (
+            "SELECT k, MIN(ts) AS ts, MAX(x) AS y FROM s [RANGE 6 SECONDS] GROUP BY k",
+            1,
+            [1],
+            (0, 12),
+        ),
+        ("SELECT x, k AS window_end FROM s", 3, [3], (9, 9)),
+    ],
+)
+def test_columns_called_as_ours_are_no_times(
+    query: str, number: int, of_s: list[int], span: tuple[int, int]
+) -> None:
+    """Tuples are looked for around the time of the row, which no column of the query hides."""
+    running, result = started(query, LEFT)
+    assert positions(running.why(number)) == of_s
+    node = running._outputs[0].node
+    expected = TupleSpan(*(seconds * SECOND for seconds in span))
+    assert TupleSpan.of_row(node, result.slice(number, 1)) == expected

@@ -1,7 +1,7 @@
 """Runs jobs as rounds of plain tasks: over files of one host, or from worker to worker.
 
 No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
-query with a shuffle needs (docs/performance.md has the numbers).
+query with a shuffle needs (docs/measured/engine.md has the numbers).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How closed windows are answered: from the states of their groups to the columns of their rows.
+"""The interface of answers: they turn the states of a closed window into the columns of its rows.
 
-An aggregate has one `WindowAnswer`, chosen when its query is planned. `WindowAggregate` asks it
-where it closes windows itself. Where windows are closed in part, the aggregate has `PartAnswer` and
-`MergeWindows` has the answer. The exact answer is the default of every method here; others are a
-file each (`shed_figures`, `bounded/`, `balanced/`).
+The plan of an aggregate has one `WindowAnswer`. `WindowAggregate` uses it where it closes windows
+itself. Where it closes windows in part, it has a `PartAnswer`, and `MergeWindows` has the answer.
+The methods here give exact answers. Other answers override them (`shed_figures.py`, `bounded/`,
+`balanced/`).
 """
 
 from __future__ import annotations
@@ -24,77 +24,83 @@ from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.state.segment import Segment
 
 Channels = Mapping[str, Sequence[pa.Table]]
-"""What arrived at an instance, by channel."""
+"""The tables that arrived at an instance, by channel."""
 
 
 class AnswerBatch:
-    """An answer at work in one batch of an instance; the calls come in the order they stand here.
+    """An answer in one batch of one instance; this one is exact.
 
-    This one is exact.
+    The methods are called in the order in which they are listed here.
     """
 
     def __init__(self, spec: AggregateSpec) -> None:
         self._spec = spec
 
     def segments(self) -> dict[str, tuple[Segment, ...]]:
-        """What it stores of this batch, by its keepers."""
+        """Write what the answer keeps of this batch: segments by the part of the state."""
         return {}
 
     def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
-        """Rows for a step of closed windows.
+        """The rows for some closed windows; called for each step of them.
 
-        They come as results of the functions, or as states with `partly` and where the answer is
-        `from_states`; with `partly` states are also what it gives.
+        `windows` has states with `partly`, and where the answer is `from_states`. Otherwise it has
+        the results of the functions. With `partly` the answer gives states too.
         """
         self.see(windows)
         return windows
 
     def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
-        """Rows for windows whose parts were merged: of each its ends and keys, and its states."""
+        """The rows for windows whose parts were merged.
+
+        `heads` are the columns of window ends and keys; `states` has those of each function.
+        """
         return results_of(self._spec, heads, states)
 
     def see(self, rows: pa.Table) -> None:
-        """Answered rows, sorted by `window_end`; a merge calls it, with rows that came answered."""
+        """Look at answered rows, sorted by `window_end`, for the figures.
+
+        A merge calls it with all of its rows, also those that were answered before the merge.
+        """
 
     def figures(self) -> tuple[WindowFigures, ...]:
-        """What is told of the newest windows; called once."""
+        """The figures of the newest windows; called once, at the end of the batch."""
         return ()
 
     def counts(self) -> dict[str, int]:
-        """What is added to the counts of the batch."""
+        """What the answer adds to the counts of the batch."""
         return {}
 
 
 class WindowAnswer:
-    """Derive from it as a frozen dataclass; a plan carries it to the tasks, so it is picklable."""
+    """Derive from it as a frozen dataclass; it must pickle, because a plan carries it to tasks."""
 
     partly: ClassVar[bool] = False
-    """Whether it gives states, for another operator to merge and answer."""
+    """Whether it gives states, which another operator merges and answers."""
 
     from_states: ClassVar[bool] = False
-    """Whether it answers from the states of windows, not from the results of their functions; then
-    ports are over columns of its own."""
+    """Whether it needs the states of windows, not the results of their functions. Then the ports
+    are over the columns of its own `schema`."""
 
     together: ClassVar[bool] = False
     """Whether it needs all groups of a window at one instance."""
 
     piecewise: ClassVar[bool] = True
-    """Whether rows of some windows may come answered to the merge of the others."""
+    """Whether instances may answer some windows themselves while the merge answers the others."""
 
     counts_groups: ClassVar[bool] = True
     """Whether a merge counts groups and their parts for the summary of the query."""
 
     shown: ClassVar[tuple[ShownFigure, ...]] = ()
-    """The figures that people see of windows, beside those of any merge."""
+    """The figures of windows that people see, beside those that every merge has."""
 
     finish: ClassVar[str] = "finish windows: one task per instance, shuffle by bucket"
-    """The step of a merge, in a plan."""
+    """What a merge does, as a plan says it."""
 
     adds: ClassVar[bool] = False
     """Whether a later query may have more functions, whose states begin empty."""
 
     def renamed(self, names: Mapping[str, str]) -> Self:
-        """The same over states of other names."""
+        """The same answer over states with other names."""
         return self
 
     def schema(self, spec: AggregateSpec) -> pa.Schema:
@@ -108,23 +114,23 @@ class WindowAnswer:
     def beside(
         self, work: MapWork, spec: AggregateSpec, folding: Folding, dealt: pa.Table
     ) -> list[Share]:
-        """What a split sends on a channel of the answer's own, beside what it has dealt."""
+        """What a map task sends on a channel of the answer's own, beside what it has dealt."""
         return []
 
     def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
-        """How it keeps what comes on its channel."""
+        """The keepers of what comes on that channel."""
         return {}
 
     def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
-        """The answer at work where windows are closed or merged."""
+        """Start a batch where windows are closed or merged."""
         return AnswerBatch(spec)
 
     def part_batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
-        """The answer at work where windows are closed in part."""
+        """Start a batch where windows are closed in part."""
         return AnswerBatch(spec)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
-        """The figures of a window, from what its instances told."""
+        """The figures of a window, from what its instances reported."""
         return {}
 
     def merged_window(self, told: ToldWindow) -> Values:
@@ -141,17 +147,20 @@ class WindowAnswer:
         return f"merge windows by {keys}"
 
     def held_lines(self) -> list[str]:
-        """What a plan says of it where panes are held."""
+        """The lines of a plan at the operator that keeps the panes."""
         return []
 
     def lines(self) -> list[str]:
-        """What a plan says of it where windows are answered."""
+        """The lines of a plan at the operator that answers windows."""
         return []
 
 
 @dataclass(frozen=True)
 class ExactAnswer(WindowAnswer):
-    """The results of the functions. `because` is what a plan says of a clause that comes to it."""
+    """Gives the results of the functions.
+
+    `because` has lines for a plan, where a clause such as WITH ERROR changes nothing.
+    """
 
     because: tuple[str, ...] = ()
     adds: ClassVar[bool] = True
@@ -162,7 +171,7 @@ class ExactAnswer(WindowAnswer):
 
 @dataclass(frozen=True)
 class PartAnswer(WindowAnswer):
-    """States of windows by bucket, for a `MergeWindows` with the answer `of`."""
+    """Gives the states of windows by bucket, for a `MergeWindows` with the answer `of`."""
 
     of: WindowAnswer
 

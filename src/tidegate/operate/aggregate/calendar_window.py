@@ -1,4 +1,4 @@
-"""Windows of local days, weeks or months as panes, which are not all of one length."""
+"""Windows of local days, weeks or months as panes; these differ in length."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tidegate.operate.kernels.order import Ints, Mask
 
 @dataclass(frozen=True)
 class CalendarPanes(WindowPanes):
-    """Windows of `length` periods of a calendar, a new one every `slide`; `text` as SQL has it.
+    """Windows of `length` periods of a calendar, a new one every `slide` periods.
 
-    A pane is as many periods as divide both.
+    `text` is the window as SQL writes it. A pane is gcd(length, slide) periods.
     """
 
     length: int
@@ -71,17 +71,17 @@ class CalendarPanes(WindowPanes):
 
 @dataclass(frozen=True)
 class MarkedCalendar(CalendarPanes):
-    """The same windows, of panes that also begin at each multiple of `every_us`.
+    """The same windows, with panes that also begin at each multiple of `every_us`.
 
-    Every run of periods has as many panes as the longest one may have, so that they can be counted;
-    those that it does not need come last, and are of no length.
+    Panes are numbered by arithmetic, so every run of periods gets as many numbers as the longest
+    one needs. In shorter runs the last panes have no length.
     """
 
     every_us: int = DAY_US
 
     @property
     def _most(self) -> int:
-        """How many panes a run of periods has: two may begin or end between marks."""
+        """How many panes a run of periods has; one may begin and one may end between marks."""
         longest_us = self._each * UNITS[self.periods_of.unit].most_us + DAY_US
         return longest_us // self.every_us + 2
 

@@ -1,9 +1,9 @@
 """Candidates: the functions of a query that sheds to a total, as one aggregate function.
 
-The tuples that may be kept of a group wait as rows, by ascending priority, until its window closes:
-how many of them are kept depends on all groups of the window (`approx.quota`). Of each group it is
-also known how many tuples it has, and how many are due of them. The state grows with the
-candidates: about twice what is kept, and one of each group.
+The tuples of a group that may be kept wait as rows, by ascending priority, until the window closes:
+how many are kept depends on all groups of the window (`approx.quota`). The state also has the
+number of tuples of the group, and how many of them are due. It grows with the candidates: about
+twice what is kept, and at least one for each group.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.aggregate.represented import KEPT, MOST_INPUTS, TUPLES, states_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.window import expand
 
 if TYPE_CHECKING:
     from tidegate.operate.aggregate.function import Function
 
 DUE = "due"
 _ROWS = 2
-"""Where the columns of the rows begin, behind two counts."""
+"""Where the columns of the rows begin in a state, after two counts."""
 
 
 @dataclass(frozen=True)
 class Candidacy:
-    """Which functions are answered; `inputs` are the columns that they take, each once.
+    """Which functions are answered; `inputs` are the columns that they read, each once.
 
-    Candidates are the tuples of a group with a priority below the `limit`, and where these are
-    fewer than the `fewest`, so many of lowest priority: the same for any cut of the stream, of
-    which map tasks may send more.
+    Candidates are the tuples of a group with a priority below `limit`; if there are fewer than
+    `fewest`, the `fewest` of lowest priority. So they are the same for any cut of the stream. Map
+    tasks may send more tuples than these.
     """
 
     functions: tuple[Function, ...]
@@ -48,10 +50,10 @@ class Candidacy:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Functions over the tuples of a group that are chosen in the end.
+    """Functions over the tuples of a group that are chosen when the window closes.
 
-    The columns are the priorities, what each tuple counts for and what is due for it
-    (`operate.sieve`), then the inputs of the functions, which have these types.
+    Its columns are the priorities, TUPLES and DUE of each tuple (`sieve.py`), and the inputs of the
+    functions, which have these `types`.
     """
 
     types: tuple[pa.DataType, ...]
@@ -76,17 +78,16 @@ class Candidates:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         counts = [pa.array(sum_integers(groups, flat(s).to_numpy())) for s in states[:_ROWS]]
         lists = [flat(state) for state in states[_ROWS:]]
-        codes = np.repeat(groups.codes, sizes_of(lists[0]))
         rows = [column.flatten() for column in lists]
-        return [*counts, *self._listed(Groups(codes, groups.n), rows)]
+        return [*counts, *self._listed(inside_lists(groups, lists[0]), rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        """A struct of the results, of how many tuples, and of how many they are from.
+        """A struct of the number of tuples, how many were kept, and the results.
 
-        Every group has rows.
+        Every group must have rows.
         """
         lists = [flat(state) for state in states[_ROWS:]]
-        sizes = sizes_of(lists[0])
+        sizes = list_sizes(lists[0])
         groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
         inner = states_of(self.rule, groups, [column.flatten() for column in lists[1:]])
         results, first = [], 0
@@ -98,7 +99,7 @@ class Candidates:
         return pa.StructArray.from_arrays([flat(states[0]), pa.array(sizes), *results], fields)
 
     def _listed(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        """Candidates of each group as lists, by ascending priority, which is the first column."""
+        """The candidates of each group as lists, by ascending priority (the first column)."""
         words: Words = flat(columns[0]).to_numpy()
         order = np.lexsort((words, groups.codes))
         codes = groups.codes[order]
@@ -106,26 +107,17 @@ class Candidates:
         place = np.arange(len(codes)) - first[codes]
         kept = (words[order] < np.uint64(self.rule.limit)) | (place < self.rule.fewest)
         counts = np.bincount(codes[kept], minlength=groups.n)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         places = pa.array(order[kept])
-        return [pa.ListArray.from_arrays(offsets, flat(c).take(places)) for c in columns]
-
-
-def sizes_of(lists: pa.Array) -> Ints:
-    """How many rows each group has."""
-    offsets: Ints = flat(lists).offsets.to_numpy().astype(np.int64)
-    return np.diff(offsets)
+        return as_lists(counts, [flat(column).take(places) for column in columns])
 
 
 def first_rows(states: Sequence[pa.Array], groups: Ints, counts: Ints) -> States:
-    """The states of some groups with so many of their rows, those of lowest priority."""
+    """The states of some groups with only the first `counts` rows, those of lowest priority."""
     states = [flat(state) for state in states]
     starts = states[_ROWS].offsets.to_numpy().astype(np.int64)[groups]
-    ends = np.cumsum(counts)
-    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
-    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    _, places = expand(starts, starts + counts - 1)
     rows, picked = pa.array(places), pa.array(groups)
-    lists = [pa.ListArray.from_arrays(offsets, s.values.take(rows)) for s in states[_ROWS:]]
+    lists = as_lists(counts, [state.values.take(rows) for state in states[_ROWS:]])
     return [*(state.take(picked) for state in states[:_ROWS]), *lists]
 
 

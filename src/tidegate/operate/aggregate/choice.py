@@ -1,8 +1,8 @@
-"""What sources have chosen with `auto`, and which windows have to be merged because of it.
+"""The partitioners that sources choose with `auto`, and the windows that must be merged for them.
 
-A choice goes to all instances, and one of them stores it. From the choices for the periods that a
-window covers follows whether a key may be at several instances. Where none can be, an instance
-finishes the window's groups itself, so that nothing has to be merged.
+A choice goes to all instances, and one of them stores it. The choices for the periods of a window
+decide whether a key may be at several instances. If none can be, each instance answers its groups
+of the window itself, and nothing is merged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidegate.route.selection import CHEAP, KEEPING_VALUES, OF_USERS, Costs, Par
 from tidegate.state.epoch import counted
 
 CHOICES = "choices"
-"""What the segments hold, by the name that they have below the operator in a manifest."""
+"""The name of this part of the state in a manifest."""
 
 CHOICE_SCHEMA = pa.schema(
     [
@@ -43,17 +43,17 @@ CHOICE_SCHEMA = pa.schema(
         ("by_tuple", pa.int64()),
     ]
 )
-"""A row for each choice, in the order in which they were made; `bucket` is 0. See `Chosen`."""
+"""One row for each choice, in the order in which they were made; `bucket` is 0. See `Chosen`."""
 
 _FIGURES = ("tuples", "groups", "instances", "by_hash", "by_key", "by_tuple")
 
 Ends = tuple[int, int]
-"""The windows whose ends are above the first time, and not above the second."""
+"""The windows with first time < end <= second time."""
 
 
 @dataclass(frozen=True)
 class ChoiceState(SideState):
-    """Choices, which go with their periods."""
+    """Keeps choices as long as their periods are needed."""
 
     window: WindowPanes
 
@@ -69,7 +69,7 @@ class ChoiceState(SideState):
 
 
 def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
-    """A ledger with what its source has chosen in earlier batches, and what it chooses by."""
+    """Give a ledger the earlier choices of its source, and the costs by which it chooses."""
     if ledger.informed:
         return ledger
     ledger.informed, ledger.costs = True, costs_of(spec)
@@ -90,7 +90,7 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
 
 
 def costs_of(spec: AggregateSpec) -> Costs:
-    """What work is for the instances of an aggregate."""
+    """The relative costs of groups, parts and values, by which a source compares partitioners."""
     definitions = [part.definition for function in spec.functions for part in function.parts]
     holistic = any(definition.holistic for definition in definitions)
     if any(definition.by_user for definition in definitions):
@@ -99,7 +99,7 @@ def costs_of(spec: AggregateSpec) -> Costs:
 
 
 def chosen_by(work: MapWork, ledger: Ledger) -> pa.Table | None:
-    """What a split has chosen, for all instances; None where it has chosen nothing."""
+    """The choices of a split as rows, for all instances; None where it has chosen nothing."""
     taken, ledger.chosen = ledger.chosen, []
     rows = [_row(work, chosen) for chosen in taken]
     return pa.Table.from_pylist(rows, CHOICE_SCHEMA) if rows else None
@@ -108,7 +108,7 @@ def chosen_by(work: MapWork, ledger: Ledger) -> pa.Table | None:
 def changes_of(
     work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
 ) -> tuple[OperatorChange, ...]:
-    """The choices that are others than those before them; the instance that writes them tells."""
+    """The choices that differ from the ones before; only the instance that writes them reports."""
     if not arrived or work.instance != work.mapping.owners[0]:
         return ()
     rows = pa.concat_tables(arrived).to_pylist()
@@ -120,16 +120,19 @@ def changes_of(
 
 
 def split_windows(window: WindowPanes, choices: Sequence[pa.Table]) -> list[Ends]:
-    """The windows that may have a key at several instances, in order; they may overlap.
+    """The windows that may have a key at several instances, in order; the ranges may overlap.
 
-    Keys are together in a period where all sources go by hash. So they are where one source goes by
-    cAM alone, among the same instances, and has never two tasks; and from such a period to the next
-    one of the same kind, because cAM keeps the places of keys.
+    Every key is at one instance in a period in which all sources use `hash`. So it is if there is
+    only one source, which uses `cam` among the same instances and never has two tasks. A window
+    covers two periods at most. If both are of the same kind, its keys are at one instance too,
+    because cAM keeps the places of keys from period to period.
     """
     found: list[Ends] = []
     kinds: dict[int, tuple[object, ...] | None] = {}
     for period, rows in _by_period(choices):
         kinds[period] = kind = _together(rows)
+        # A period is as long as a window, so windows with tuples of it end before the end of the
+        # next period. Those that also cover the period before end before the end of this one.
         if kind is None:
             found.append((window.period_begin(period), window.period_begin(period + 2) - 1))
         elif period - 1 in kinds and kinds[period - 1] not in (None, kind):
@@ -138,7 +141,7 @@ def split_windows(window: WindowPanes, choices: Sequence[pa.Table]) -> list[Ends
 
 
 def divided(above_us: int, upto_us: int, split: Iterable[Ends]) -> Iterator[tuple[int, int, bool]]:
-    """The windows between two ends as those that may have a key in several places, and others."""
+    """Cut the windows between two ends into ranges, and say of each whether it is in `split`."""
     for above, upto in split:
         above, upto = max(above, above_us), min(upto, upto_us)
         if above < upto:
@@ -151,7 +154,7 @@ def divided(above_us: int, upto_us: int, split: Iterable[Ends]) -> Iterator[tupl
 
 
 def _together(rows: Sequence[dict[str, Any]]) -> tuple[object, ...] | None:
-    """What keeps the keys of a period together; None where nothing does."""
+    """The kind of placing that keeps each key of a period at one instance; None where none does."""
     if all(row["choice"] == PartitionerChoice.HASH for row in rows):
         return (PartitionerChoice.HASH,)
     (row, *others) = rows

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.overlap import Overlap, overlaps, words_of
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers, run_starts
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.kernels.tree import Ranges
 from tidegate.operate.kernels.window import Cover, expand, once, spans
@@ -25,10 +25,11 @@ _STEP_WINDOWS = 1_000_000
 
 @dataclass(frozen=True)
 class Panes:
-    """Partials of keys in time order; `by_key` numbers the keys in their order.
+    """Partials in time order, with the windows to close that need them.
 
-    `low` and `high` are the first and the last window to close that a pane is in. `states` has the
-    columns of each function over `held` partials, and `place` says which of those each is.
+    By partial: `pane` is its pane, `by_key` its key, `low` and `high` are the first and the last
+    window to close that covers it. `states` has the columns of each function for all `held`
+    partials, and `place` says where in these a partial stands: states are copied late, or never.
     """
 
     pane: Ints
@@ -51,7 +52,7 @@ class Panes:
         )
 
     def states_of(self, number: int, rows: Ints | slice = slice(None)) -> States:
-        """The states of one function, of some partials or of all."""
+        """The states of one function, for some partials or for all."""
         place = self.place[rows]
         # Windows that do not overlap have all partials once: there is nothing to copy.
         if len(place) == self.held and bool(np.all(place == np.arange(self.held))):
@@ -60,15 +61,13 @@ class Panes:
         return [column.take(picked) for column in self.states[number]]
 
     def by_key_and_pane(self) -> tuple[Panes, list[States]]:
-        """One row for each key and pane, key after key, and the states of the functions.
+        """Sort by key and pane, and merge the partials of one key and pane.
 
-        Partials of one pane are merged.
+        Gives one row for each key and pane, and the states of each function for these rows.
         """
         panes = self.take(self.by_key.order)
         states = [panes.states_of(i) for i in range(len(self.functions))]
-        new = np.ones(len(panes.pane), np.bool_)
-        codes = panes.by_key.codes
-        new[1:] = (codes[1:] != codes[:-1]) | (panes.pane[1:] != panes.pane[:-1])
+        new = run_starts(panes.by_key.codes, panes.pane)
         if bool(new.all()):
             return panes, states
         groups = Groups(np.cumsum(new) - 1, int(new.sum()))
@@ -79,7 +78,10 @@ class Panes:
 
 @dataclass(frozen=True)
 class Closed:
-    """Some of the windows: their numbers ascending, keys ascending in each, and columns."""
+    """Closed windows, one row for each window and key: sorted by window, and then by key.
+
+    `columns` has the results or the states.
+    """
 
     window: Ints
     key: Ints
@@ -87,9 +89,9 @@ class Closed:
 
 
 def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
-    """The windows that have panes, in order, a bounded number at a time.
+    """Close all windows that have panes, in order, a bounded number at a time.
 
-    The columns are the results of the functions, or their states with `partly`.
+    The columns are the results of the functions, or with `partly` their states.
     """
     if overlaps(cover.windows, () if partly else panes.functions):
         yield from _overlapping(panes, cover, partly)
@@ -98,7 +100,8 @@ def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
 
 
 def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
-    """Every window merges its own panes, in time order."""
+    """Merge the panes of every window by itself, in time order."""
+    # Each pane is copied into every window that covers it. The weights bound that copy.
     weights = np.ones(len(panes.pane), np.int64)
     for columns in panes.states:
         weights += words_of(columns, panes.held)[panes.place] - len(columns)
@@ -115,10 +118,10 @@ def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
 
 
 def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
-    """Windows share what they have in common.
+    """Merge panes once for all windows that share them (`Overlap`).
 
-    The windows of a key are listed twice, at the first and at the last pane that each has: the
-    lists are the same and give both.
+    Each window needs its first and its last pane. So the windows of a key are listed twice: at the
+    first pane that each has, and at the last. Both lists have the same windows in the same order.
     """
     panes, states = panes.by_key_and_pane()
     codes = panes.by_key.codes
@@ -131,6 +134,7 @@ def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
         windows=cover.windows,
     )
     own_low = once(codes, panes.low, panes.high)
+    # Read backwards and negated, `once` gives the highest window that no later pane is in.
     own_high = -once(codes[::-1], -panes.high[::-1], -panes.low[::-1])[::-1]
     one = np.ones(len(codes), np.int64)
     for low, high in spans(own_low, panes.high, one, _STEP_WINDOWS):

@@ -1,7 +1,7 @@
-"""What one aggregate function is to the whole engine: a row of the registry.
+"""The definition of an aggregate function: a row of the registry.
 
-`sql`, `query`, `plan` and `operate` read these rows and ask of no function by its name, so that a
-new function is one row and the kernels it makes.
+`sql`, `query`, `plan` and `operate` read these rows, and none of them knows a function by its name.
+So a new function is one row and its kernels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS = ("no", "one", "two", "three", "four")
 
 @dataclass(frozen=True)
 class Rule:
-    """Which types an argument may have. Text is read as the type `text`, a bare NULL as `null`."""
+    """The types that an argument may have. Text is read as the type `text`, NULL as `null`."""
 
     requirement: str
     accepts: Callable[[pa.DataType], bool]
@@ -36,7 +36,7 @@ class Rule:
     remedy: str | None = None
 
     def target(self, type_: pa.DataType) -> pa.DataType | None:
-        """The type that an argument of this type is cast to, often its own; None is illegal."""
+        """The type to which such an argument is cast, often its own; None where it is illegal."""
         if pa.types.is_null(type_):
             return self.null
         if pa.types.is_string(type_):
@@ -45,7 +45,7 @@ class Rule:
 
 
 class TextRule(Rule):
-    """Text, and what Spark takes for it: every plain value but bytes."""
+    """Text, and what Spark casts to it: every plain value except bytes."""
 
     def target(self, type_: pa.DataType) -> pa.DataType | None:
         foreign = pa.types.is_nested(type_) or pa.types.is_binary(type_)
@@ -92,33 +92,30 @@ BOOLEAN = Rule(
 class AggregateFunction:
     """One aggregate function: a row of `registry.TABLE`.
 
-    - `name` is its name in plans and checkpoints, `python` that of `tg.name` (None: it has none),
-      `sql` those that SQL knows it by, all upper case, the usual one first; none where it is only
-      reached through another function, as COUNT(DISTINCT x) is through COUNT. `doc` is one line
-      for its users.
-    - `arguments` are the rules of its columns, of which the first `least` must be given, all
-      unless it says otherwise; with 0 a star may be written for none. `parameters` are constants
-      that follow the columns.
-    - `family` makes its kernels, called with the types of the columns and then the parameters.
-    - `means` names the function and the parameters that it is another word for.
+    - `name` is its name in plans and checkpoints. `python` is its name as `tg.name`; None where it
+      has none. `sql` has its names in SQL, in upper case, the usual one first; none where only
+      another function leads to it, as COUNT does to COUNT(DISTINCT x). `doc` is one line for users.
+    - `arguments` are the rules of its columns. The first `least` must be given, by default all;
+      with 0 a star may be written for none. `parameters` are constants that follow the columns.
+    - `family` makes its kernels; it is called with the types of the columns, then the parameters.
+    - `means` names the function and the parameters that this function is a synonym of.
     - `distinct` names the function that f(DISTINCT x) is: itself where repetitions change nothing,
-      None where there is none.
-    - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
-      arguments that are NULL where c does not hold. Else `filtered` names a function that takes
-      another argument after them, which is NULL there.
-    - `decides` is the place of the argument that is looked at first: where it is NULL the tuple
-      does not count, and the others are not evaluated. None: all are.
+      None where f(DISTINCT x) is not allowed.
+    - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) then sets
+      the arguments to NULL where c does not hold. Otherwise `filtered` names a function with one
+      more argument, which is NULL there.
+    - `decides` is the place of the argument that is evaluated first. Where it is NULL the tuple
+      does not count, and the others are not evaluated. None: all are evaluated.
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
-    - `spilled`: its state is kept on disk alone from batch to batch.
-    - `by_user`: it is code of the user's, so that a tuple is much work.
-    - `estimate` is how it is answered WITH ERROR, one of `estimate.py`: exactly, unless it says
-      otherwise, because panes keep its state anyway. `unsampled` says why it is refused there,
-      where that is so.
-    - `scales`: its value grows with the number of tuples, so that what is computed of some of them
-      is scaled to all. `unscaled` says why it has no answer from some of them, where that is so.
-    - `form` is how a call is written in messages, with `{inside}` for the arguments.
+    - `spilled`: from batch to batch its state is kept on disk only.
+    - `by_user`: it is a user's code, so that a tuple is much work.
+    - `estimate` says how WITH ERROR answers it, a value of `estimate.py`; by default exactly,
+      because panes keep its state anyway. `unsampled` says why WITH ERROR refuses it, if it does.
+    - `scales`: its value grows with the number of tuples, so a value from some of the tuples is
+      scaled up. `unscaled` says why some of the tuples give no answer, if they do not.
+    - `form` is how messages write a call, with `{inside}` for the arguments.
     """
 
     name: str
@@ -162,29 +159,29 @@ class AggregateFunction:
 
     @property
     def arity(self) -> str:
-        """The most arguments, columns and parameters, in words."""
+        """How many columns and parameters it takes at most, in words."""
         most = len(self.arguments) + len(self.parameters)
         count = _WORDS[most] if most < len(_WORDS) else str(most)
         return f"takes {count} argument{'' if most == 1 else 's'}"
 
     def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        """The parameters, with defaults for those left out; one out of bounds is an error."""
+        """Fill in defaults of parameters; QueryError for a value out of bounds."""
         if len(parameters) > len(self.parameters):
             raise QueryError(self.where, self.arity, f"{len(parameters)} parameters")
         return tuple(p.value(v, self.where) for p, v in zip_longest(self.parameters, parameters))
 
     def width(self, ordered: bool) -> int:
-        """How many columns a call may have in its parentheses, with ORDER BY or without."""
+        """How many columns a call may have in its parentheses, with or without ORDER BY."""
         return len(self.arguments)
 
     def by(
         self, columns: tuple[T, ...], keys: tuple[T, ...], ways: tuple[Way, ...]
     ) -> tuple[str, tuple[T, ...], tuple[Any, ...]] | None:
-        """The name, columns and last parameters of a call with ORDER BY; None where it has none."""
+        """The function, columns and last parameters of a call with ORDER BY; None: not allowed."""
         return None
 
     def check(self, types: Sequence[pa.DataType]) -> None:
-        """Refuse columns that the kernels cannot take; implicit casts must be done already."""
+        """Raise QueryError for columns that the kernels cannot take; casts must be done before."""
         if not self.takes(len(types)):
             raise QueryError(self.where, self.arity, str(len(types)))
         for rule, type_ in zip(self.arguments, types, strict=False):
@@ -192,7 +189,7 @@ class AggregateFunction:
                 raise QueryError(self.where, rule.requirement, type_name(type_), rule.remedy)
 
     def title(self, parameters: Sequence[Any]) -> str:
-        """What a plan calls it."""
+        """Its name in a plan."""
         return self.name
 
     def shown(self, parameters: Sequence[Any]) -> list[str]:
@@ -200,7 +197,7 @@ class AggregateFunction:
         return [repr(value) for value in parameters]
 
     def inside(self, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The functions that one which stands for several is made of; None for the others."""
+        """The functions that it computes for a query, if it stands for several; otherwise None."""
         return None
 
     def written(self, columns: Sequence[str], parameters: Sequence[Any]) -> str:
@@ -215,8 +212,8 @@ class AggregateFunction:
 class OrderedFunction(AggregateFunction):
     """A function of one column that takes tuples in the order of keys: f(x ORDER BY y DESC).
 
-    The keys are arguments after the column, their ways the last parameter. Ties, and calls without
-    keys, are in the total order of the tuples.
+    The keys are arguments after the column; their directions (`Way`) are the last parameter. Ties,
+    and calls without keys, are in the total order of the tuples.
     """
 
     least: int | None = 1
@@ -286,10 +283,10 @@ class DescendingFunction(AggregateFunction):
 
 @dataclass(frozen=True, kw_only=True)
 class RuledFunction(AggregateFunction):
-    """A function of which each call has an object that says how it works, its only parameter.
+    """A function whose only parameter is an object that says how it works, as a user's aggregate.
 
-    `what` is called so in messages, and the object is of class `rule`. `titled` gives the name of a
-    call in a plan, `shows` what else a plan says of it, and `made_of` the functions inside it.
+    The object is of the class `rule`, and messages call the function `what`. `titled` gives the
+    name of a call in a plan, `shows` what else a plan says, and `made_of` the functions inside it.
     """
 
     python: str | None = None

@@ -1,9 +1,9 @@
-"""Drawn: all tuples of a group, first those that a window may draw into its sample at its end.
+"""Drawn: all tuples of a group, from which a window draws its sample when it ends.
 
-With a budget nobody knows how much of it a group gets before the window is complete. So no sample
-is held until then: tuples are stored on disk alone (`AggregateSpec.spills`), as an exact answer may
-need them anyway, and those that may be drawn have their priorities beside them. In panes whose
-groups take more than the budget has rows there is nothing to draw (`release`).
+A budget is divided among the groups of a window, so the share of a group is known only when the
+window is complete. All tuples are stored until then, on disk only (`AggregateSpec.spills`): an
+exact answer may need them anyway. The tuples that may be drawn come first and have priorities. A
+pane with more groups than the budget allows has nothing to draw (`release.py`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,19 @@ from tidegate.approx.priority import priorities
 from tidegate.approx.sample import sampled
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.functions.unfolded import listed
-from tidegate.operate.aggregate.sampled import (
-    Sampled,
-    SampledRows,
-    Sampling,
-    as_lists,
-    list_sizes,
-)
+from tidegate.operate.aggregate.sampled import Sampled, SampledRows, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Which tuples of a group a window may draw, and how many it draws from all of its groups.
+    """Which tuples of a group may be drawn, and how many a window draws from all of its groups.
 
-    Of each group a window draws so many at `least`, or all, or it draws none of any group.
+    A window draws at `least` so many tuples of each group, or all of the group. If the budget has
+    no room for that, it draws none at all.
     """
 
     sampling: Sampling
@@ -45,10 +41,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The tuples of a group that an aggregate sees: their number, and a list for each argument.
+    """The tuples that an aggregate sees in a group: their number, and a list for each argument.
 
-    The first of them have priorities: they are the sample of the group (`approx.sample`), in any
-    order. Where it was released in one part of a group, it is so in the whole.
+    The first tuples of the lists are the sample of the group (`approx.sample`), in any order: they
+    have priorities. If the sample of one part of a group was released, so is that of the group.
     """
 
     types: tuple[pa.DataType, ...]
@@ -75,6 +71,7 @@ class Drawn:
             inside = Groups(np.repeat(groups.codes, tuples), groups.n)
             counts, *lists = listed(inside, [column.flatten() for column in arguments])
             return [counts, *as_lists(np.zeros(groups.n, np.int64), [priority.flatten()]), *lists]
+        # A part that has tuples but no priorities was released, and so the whole group is.
         lost = (list_sizes(priority) == 0) & (tuples > 0)
         gone = np.bincount(groups.codes[lost], minlength=groups.n) > 0
         kept = emptied(priority, gone[groups.codes])
@@ -89,7 +86,7 @@ class Drawn:
     def _lists(
         self, groups: Groups, drawable: Mask, words: Words, columns: Sequence[pa.Array]
     ) -> States:
-        """States of tuples, of which those that are `drawable` have these priorities."""
+        """States of tuples; `words` are the priorities of the `drawable` ones, in their order."""
         codes = groups.codes
         taken = sampled(codes[drawable], groups.n, words, self.drawing.sampling.k)
         if taken is not None:
@@ -104,7 +101,7 @@ class Drawn:
 
 
 def drawn_rows(states: Sequence[pa.Array]) -> SampledRows:
-    """The tuples that may be drawn, each with the number of its state as its group."""
+    """The tuples that may be drawn; the group of a tuple is the number of its state."""
     count, priority, *arguments = states
     sizes, words = list_sizes(priority), priority.flatten().to_numpy()
     codes = np.repeat(np.arange(len(sizes)), sizes)
@@ -115,14 +112,14 @@ def drawn_rows(states: Sequence[pa.Array]) -> SampledRows:
 
 
 def _drawable(tuples: Ints, priority: pa.Array) -> Mask:
-    """Which of so many tuples of each state have a priority: the first of them."""
+    """Marks the tuples of states that have a priority: the first ones of each state."""
     place = np.arange(int(tuples.sum())) - np.repeat(np.cumsum(tuples) - tuples, tuples)
     drawable: Mask = place < np.repeat(list_sizes(priority), tuples)
     return drawable
 
 
 def emptied(lists: pa.Array, chosen: Mask) -> pa.Array:
-    """Lists of which the chosen ones are empty."""
+    """The lists, with the chosen ones emptied."""
     sizes = list_sizes(lists)
     if not (sizes[chosen] > 0).any():
         return lists

@@ -1,14 +1,14 @@
 """Gives rows of windows of time before they are final: EMIT EVERY.
 
-When the frontier passes a mark, a multiple of `every_us`, each group that got tuples since the mark
-before gives a row for every open window, over the tuples before the mark. Panes are cut at the
-marks, so a row is a merge of whole panes: the rows do not depend on how the input is cut. The work
-is that of a window that ends, for each early row.
+A mark is a multiple of `every_us`. When the frontier passes a mark, each group that got tuples
+since the mark before gives a row for every open window, over the tuples before the mark. Panes end
+at marks, so a row is a merge of whole panes and does not depend on how the input is cut. An early
+row costs as much as the final row of a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from tidegate.collect.window import EMITTED, WindowOrder
 from tidegate.duration import duration_text
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer
 from tidegate.operate.aggregate.closing import Panes
+from tidegate.operate.aggregate.function import Function, states_in
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.overlap import words_of
 from tidegate.operate.aggregate.pane import AggregateSpec
@@ -32,33 +33,52 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.schema import TIME
 
 FINAL = "final"
-"""The column that says whether a row is the last one of its window and group."""
+"""The column with true for the last row of a window and group."""
 
 _STEP_ROWS = 1_000_000
-"""About how many rows are listed at a time."""
+"""About so many rows are listed at a time."""
 
 _STEP_WORDS = 4_000_000
-"""How many words of eight bytes one step may copy into rows."""
+"""One step copies at most so many words of eight bytes into rows."""
 
 
 def emitted_schema(results: pa.Schema) -> pa.Schema:
-    """Results, then whether each is final, when it is given, and its place in the order."""
+    """The result columns, then FINAL, the time at which the row is given, and its order."""
     said = [pa.field(FINAL, pa.bool_()), pa.field(DECIDED, TIME)]
     order = [pa.field(f"{EMITTED}0", TIME), pa.field(f"{EMITTED}1", pa.bool_())]
     return pa.schema([*results, *said, *order])
 
 
 def mark_after(times: Ints, every_us: int) -> Ints:
-    """The first mark after times; one that is later than any time is after all windows."""
+    """The first mark after each time; MAX_US where that mark would be beyond all times."""
     fits = times <= MAX_US - every_us
     return np.where(fits, (np.where(fits, times, 0) // every_us + 1) * every_us, MAX_US)
 
 
-def steps_of(words: Ints) -> list[slice]:
-    """Places of rows that copy so many words each, in steps of a bounded number of words."""
-    steps = np.cumsum(words) // _STEP_WORDS
-    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(words)]
+def bounded_steps(states: Sequence[States], count: int, first: Ints, last: Ints) -> list[slice]:
+    """Cut rows into steps that copy a bounded number of words each.
+
+    A row copies the states `first` to `last`, out of `count` states of each function.
+    """
+    before = np.zeros(count + 1, np.int64)
+    for columns in states:
+        before[1:] += words_of(columns, count)
+    before = np.cumsum(before)
+    steps = np.cumsum(before[last + 1] - before[first]) // _STEP_WORDS
+    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(first)]
     return [slice(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+def merged_results(
+    functions: Sequence[Function], states: Sequence[States], first: Ints, last: Ints
+) -> list[pa.Array]:
+    """The results of functions for rows that each merge their states `first` to `last`."""
+    group, place = expand(first, last)
+    groups, taken = Groups(group, len(first)), pa.array(place)
+    return [
+        f.family.finish(f.family.merge(groups, [column.take(taken) for column in columns]))
+        for f, columns in zip(functions, states, strict=True)
+    ]
 
 
 def mark_text(every_us: int) -> str:
@@ -100,10 +120,10 @@ class EarlyAggregate(WindowAggregate):
 def early_steps(
     spec: AggregateSpec, schema: pa.Schema, every_us: int, panes: pa.Table, work: InstanceWork
 ) -> Iterator[pa.Table]:
-    """Early and final rows of the marks and ends that a batch passes, in order, in bounded tables.
+    """Give the early and final rows for the marks and ends that a batch passes, in bounded tables.
 
-    `panes` has every partial of these windows, in any order. The order is by mark, early rows
-    before final ones, then by the end of the window, then by key.
+    `panes` has every partial of these windows, in any order. The rows are sorted by mark, early
+    ones before final ones, then by the end of the window, then by key.
     """
     if panes.num_rows:
         held = _Held.of(spec, panes, every_us)
@@ -115,8 +135,8 @@ def early_steps(
 
 
 FIRST, LAST, WINDOW, END, MARK = range(5)
-"""What is known of a row to give: its first and last pane row, its window, when that ends, and its
-mark, which is the end where the row is final."""
+"""The lines of an array of rows to give: first and last pane row, window, window end, and mark. The
+mark of a final row is the end of its window."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +165,7 @@ class _Held:
             low=(pane - cover.length) // cover.step + 1,
             high=pane // cover.step,
             functions=spec.functions,
-            states=[[flat(rows.column(name)) for name, _ in f.state] for f in spec.functions],
+            states=states_in(spec.functions, rows),
             held=len(pane),
             place=place,
         )
@@ -155,7 +175,8 @@ class _Held:
         return _Held(spec, panes, states, heads, ints(rows, "bucket")[panes.place], marks)
 
     def spans(self, above_us: int, upto_us: int) -> list[tuple[int, int]]:
-        """The time that a batch passes, in pieces that have a bounded number of rows each."""
+        """Cut the time that a batch passes into pieces with a bounded number of rows each."""
+        # A pane lists at most `windows_of_tuple` rows, so `step` panes list at most _STEP_ROWS.
         step = max(_STEP_ROWS // self.spec.window.windows_of_tuple, 1)
         cuts = np.unique(np.sort(self.marks)[step::step])
         inside = cuts[(cuts > above_us) & (cuts < upto_us)].tolist()
@@ -164,7 +185,8 @@ class _Held:
     def early(self, above_us: int, upto_us: int) -> Ints:
         """The rows of windows that are open at marks with above_us < mark <= upto_us.
 
-        The newest pane of a key before a mark is in all open windows in which the key changed.
+        A key changed since the last mark if it has a pane with this mark. Its newest such pane is
+        in every open window that the change concerns, so that pane lists these windows.
         """
         codes, marks, cover = self.panes.by_key.codes, self.marks, self.spec.window.cover
         newest = np.ones(len(marks), np.bool_)
@@ -190,36 +212,27 @@ class _Held:
         return np.stack([first, last, window, end, end if mark is None else mark])
 
     def _first(self, codes: Ints, panes: Ints) -> Ints:
-        """The first row of each key that is in this pane or a later one."""
+        """The first pane row of each key from a pane on: one binary search over (key, pane)."""
         distinct, places = np.unique(self.panes.pane, return_inverse=True)
         wanted = codes * (len(distinct) + 1) + np.searchsorted(distinct, panes)
         rows = self.panes.by_key.codes * (len(distinct) + 1) + places
         return np.searchsorted(rows, wanted)
 
     def order(self, rows: Ints) -> Ints:
-        """The places of rows in the order of the output."""
+        """The permutation that sorts rows into the order of the output."""
         is_final = rows[END] == rows[MARK]
         codes = self.panes.by_key.codes[rows[LAST]]
         return np.lexsort((codes, rows[WINDOW], is_final, rows[MARK]))
 
     def tables(self, schema: pa.Schema, rows: Ints) -> Iterator[pa.Table]:
         """The rows with their results; a step copies a bounded number of words."""
-        words = np.zeros(len(self.marks) + 1, np.int64)
-        for states in self.states:
-            words[1:] += words_of(states, len(self.marks))
-        words = np.cumsum(words)
-        for some in steps_of(words[rows[LAST] + 1] - words[rows[FIRST]]):
+        for some in bounded_steps(self.states, len(self.marks), rows[FIRST], rows[LAST]):
             yield pa.Table.from_arrays(self._columns(rows[:, some]), schema=schema)
 
     def _columns(self, rows: Ints) -> list[pa.Array]:
         begins, ends = self.spec.window.bounds(rows[WINDOW])
         picked = pa.array(self.panes.by_key.codes[rows[LAST]])
-        group, place = expand(rows[FIRST], rows[LAST])
-        groups, taken = Groups(group, rows.shape[1]), pa.array(place)
-        results = [
-            f.family.finish(f.family.merge(groups, [column.take(taken) for column in states]))
-            for f, states in zip(self.spec.functions, self.states, strict=True)
-        ]
+        results = merged_results(self.spec.functions, self.states, rows[FIRST], rows[LAST])
         mark, is_final = pa.array(rows[MARK]).view(TIME), pa.array(rows[END] == rows[MARK])
         times = [pa.array(column).view(TIME) for column in (begins, ends)]
         keys = [key.take(picked) for key in self.keys]

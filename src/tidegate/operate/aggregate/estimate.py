@@ -1,27 +1,27 @@
-"""How an aggregate is answered within an error: what its row of the registry says of it."""
+"""The ways in which WITH ERROR answers an aggregate; the registry gives one to each function."""
 
 from __future__ import annotations
 
 from tidegate.approx.bound import Kind
 
 KEPT = "kept"
-"""Exactly: its state is small, and panes keep it anyway."""
+"""Exactly: the state is small, and panes keep it anyway."""
 
 MEAN, SUM = Kind.MEAN.value, Kind.SUM.value
 VARIANCE, DEVIATION = Kind.VARIANCE.value, Kind.DEVIATION.value
 
 QUANTILES = "quantile"
-"""By the values at the same ranks; the error is one of ranks, and known before there is a value."""
+"""By the sample's values at the same ranks. The error is one of ranks, known before any value."""
 
 DRAWN_QUANTILES = "drawn quantile"
-"""The same with a budget that the groups of a window share, else exactly."""
+"""The same from a budget that the groups of a window share; exactly where it is too small."""
 
 DRAWN_VALUES = "drawn quantile by value"
-"""The same within an error of values, not of ranks."""
+"""The same, with an error of values instead of ranks."""
 
 OWN = "own"
-"""A user's own aggregate: as it is, of the sample and of parts of the sample."""
+"""A user's own aggregate: computed over the sample, and over parts of the sample for the error."""
 
 MOMENTS = (MEAN, SUM, VARIANCE, DEVIATION)
-"""Exactly too. From a sample only where `tidegate.testing.sampled_means` or WITH BALANCE ... TRIM
-ALL asks for it: by sums over the sample, with an interval that its own variance gives."""
+"""Exactly too. Only `tidegate.testing.sampled_means` and WITH BALANCE ... TRIM ALL answer them from
+a sample: by sums over the sample, with an interval from its variance."""

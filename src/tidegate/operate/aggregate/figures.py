@@ -1,7 +1,7 @@
-"""The figures of windows: how evenly a partitioner has divided them, and what merging them cost.
+"""The figures of windows: how evenly a partitioner divided the load, and what merging cost.
 
 The equations are those of chapter 3 of the dissertation. Imbalances of tuples and of keys are
-relative to the mean here: 0.5 says that the fullest instance has half as much again as the mean.
+relative to the mean: 0.5 means that the fullest instance has 1.5 times the mean.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidegate.operate.figures import (
     ToldWindow,
     WindowFigures,
 )
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
 from tidegate.route.sent import Sent
@@ -29,7 +30,7 @@ from tidegate.route.sent import Sent
 Numbers = npt.NDArray[np.signedinteger[Any]]
 
 MEMORY = "partition_bytes"
-"""What the tallies of a window take: how much there is, and no amount that is added up."""
+"""The memory of the tallies of a window: a level, so batches are not added up."""
 
 SENT_SHOWN = (
     ShownFigure("tuple_imbalance", "tuple imbalance", "share", brief=True),
@@ -46,9 +47,9 @@ MERGED_SHOWN = (
 
 
 def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> PaneFigures:
-    """What a split has sent: tuples, their part of the time, and what the ledger takes.
+    """The figures of what a split has sent: tuples, their share of the time, the ledger's memory.
 
-    That of a pane is told with the first instance.
+    The memory of a pane is reported for the first instance only, so that it counts once.
     """
     counts = sent.counts
     values: dict[str, npt.NDArray[np.float64] | Ints] = {"tuples": counts.tuples}
@@ -62,7 +63,10 @@ def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> Pane
 
 
 class WindowTotals:
-    """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
+    """Adds up an instance's figures of each window; keeps the newest MOST_WINDOWS.
+
+    Windows must come in the order of their ends.
+    """
 
     def __init__(self, window: WindowPanes) -> None:
         self._window = window
@@ -74,13 +78,14 @@ class WindowTotals:
         columns: Mapping[str, Numbers],
         largest: Mapping[str, npt.NDArray[np.float64]] | None = None,
     ) -> None:
-        """Numbers of rows that are sorted by the ends of their windows, one array for each name.
+        """Add rows that are sorted by the ends of their windows.
 
-        Those of `columns` are added up; of `largest` the greatest counts.
+        Each name has an array with one number for each row. The numbers of `columns` are added up;
+        of `largest` the greatest counts.
         """
         if not len(ends):
             return
-        first = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))[-MOST_WINDOWS:]
+        first = np.flatnonzero(run_starts(ends))[-MOST_WINDOWS:]
         sums = {name: np.add.reduceat(column, first) for name, column in columns.items()}
         tops = {n: np.maximum.reduceat(column, first) for n, column in (largest or {}).items()}
         for i, end_us in enumerate(ends[first].tolist()):
@@ -100,12 +105,13 @@ class WindowTotals:
 
 
 class WindowCounts(WindowTotals):
-    """How many groups windows have, and in how many parts they came."""
+    """Counts the groups of windows, and the parts in which they came."""
 
     def add(self, rows: pa.Table, sizes: Numbers | None = None) -> None:
-        """Rows of windows, one for each group and sorted by `window_end`.
+        """Add rows of windows, sorted by `window_end`.
 
-        Rows are parts of a group, or, where `sizes` says how many parts each had, whole groups.
+        Without `sizes` each row is one part of a group. With it each row is a whole group, and
+        `sizes` has its number of parts.
         """
         each = np.ones(rows.num_rows, np.int64)
         columns: dict[str, Numbers] = {"parts": each}
@@ -116,9 +122,9 @@ class WindowCounts(WindowTotals):
 
 
 def sent_window(told: ToldWindow, p: float) -> dict[str, float]:
-    """The figures of a window that instances have closed, with `p` for tuples in the hybrid load.
+    """The figures of a window that instances have closed; `p` weighs tuples in the hybrid load.
 
-    What is of tuples is left out where not all of them are known.
+    Figures of tuples are left out where the map tasks' figures are incomplete.
     """
     parts = told.each("parts")
     found = {"parts": sum(parts), "key_imbalance": imbalance(parts)}
@@ -135,10 +141,10 @@ def sent_window(told: ToldWindow, p: float) -> dict[str, float]:
 
 
 def merging_constraint(told: ToldWindow) -> dict[str, float]:
-    """The constraint of equation 3.3, of windows that are merged: 1 where it is kept, else 0.
+    """The constraint of equation 3.3 for merged windows: 1 where it is kept, otherwise 0.
 
-    Parts that have to be merged are at most the tuples of the fullest instance. Beyond that,
-    merging is more than what any instance does before it.
+    The parts to merge should be no more than the tuples of the fullest instance. Beyond that,
+    merging is more work than any instance had before it.
     """
     if told.dealt is None:
         return {}
@@ -148,25 +154,25 @@ def merging_constraint(told: ToldWindow) -> dict[str, float]:
 
 
 def merged_window(told: ToldWindow) -> dict[str, float]:
-    """The figures of a window whose parts were merged: the aggregation cost, 3.4 for each group."""
+    """The figures of a merged window; the aggregation cost is equation 3.4 for each group."""
     totals = told.totals()
     return totals | {"aggregation_cost": totals["parts"] / max(totals["groups"], 1)}
 
 
 def imbalance(loads: Sequence[float]) -> float:
-    """Equations 3.1 and 3.6, relative to the mean: how much more the fullest has."""
+    """Equations 3.1 and 3.6, relative to the mean: how much more the fullest instance has."""
     mean = sum(loads) / len(loads)
     return max(loads) / mean - 1 if mean else 0.0
 
 
 def hybrid_imbalance(tuples: Sequence[float], keys: Sequence[float], p: float) -> float:
-    """Equation 3.10: of loads between 0 and 1, `p` parts tuples and `1 - p` parts keys."""
+    """Equation 3.10: loads are scaled to [0, 1], and are `p` tuples and `1 - p` keys."""
     pairs = zip(_scaled(tuples), _scaled(keys), strict=True)
     loads = [p * load + (1 - p) * cardinality for load, cardinality in pairs]
     return max(loads) - sum(loads) / len(loads)
 
 
 def _scaled(loads: Sequence[float]) -> list[float]:
-    """Equations 3.7 and 3.8; where all are equal there is nothing to scale."""
+    """Equations 3.7 and 3.8; all 0 where all loads are equal."""
     low, high = min(loads), max(loads)
     return [(load - low) / (high - low) if high > low else 0.0 for load in loads]

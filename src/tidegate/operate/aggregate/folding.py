@@ -1,4 +1,4 @@
-"""Who folds tuples into partials: the map tasks, which then route partials, or the instances."""
+"""Where tuples are folded into partials: in the map tasks, or in the instances."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from tidegate.route.partitioner import Router
 
 @dataclass(frozen=True)
 class Folding:
-    """`deal` makes of a split what it sends, `partials` of what splits have sent one partial for
-    each bucket, pane and group. What is `sent_whole` is tuples, which instances have to work on.
+    """One of the two places; a row of FOLDINGS.
 
-    The others are words of a plan and of its spans: `name` as users write it, the `step` of map
-    tasks, its `span` of time, where functions are folded, the `unit` that is placed where keys are
-    split, and where they are not, if that is unusual.
+    Map tasks call `deal` on a split and send the result. Instances call `partials` on what arrived,
+    and get one partial for each bucket, pane and group. `sent_whole` says that tuples are sent, so
+    that the instances do the work.
+
+    The other fields are words. `name` is what users write. `step` is what map tasks do and `span`
+    its name in measurements. `side` says where functions are folded. `unit` is what is placed where
+    keys are split, and `unit_by_key` where they are not; empty where that is simply the key.
     """
 
     name: str
@@ -71,9 +74,10 @@ FOLDINGS = {folding.name: folding for folding in (BY_MAP, BY_INSTANCE)}
 
 
 def folding_for(functions: Sequence[Function], splits_keys: bool) -> Folding:
-    """Who folds, where nobody has said: instances, where keys are split and folding saves little.
+    """The folding of a query that does not name one.
 
-    So it is where a state keeps all values, and where the work is that of a user's own code.
+    Instances fold where keys are split and folding first would save little: where a state keeps
+    all values, or where a user's own code is the work.
     """
     costly = any(f.definition.holistic or f.definition.by_user for f in functions)
     return BY_INSTANCE if splits_keys and costly else BY_MAP

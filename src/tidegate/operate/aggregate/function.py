@@ -10,20 +10,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER
+from tidegate.batch import ORDER, TS
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.registry import find
-from tidegate.operate.kernels.family import Family
+from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import flat, integers, is_ordered
+from tidegate.schema import type_name
+
+
+class FieldsSent:
+    """A dataclass that is sent without its cached values: the receiver computes them again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
-class Function:
-    """A named aggregate over argument columns; one that cannot be computed cannot be made.
+class Function(FieldsSent):
+    """A named aggregate over argument columns; an invalid one cannot be constructed (QueryError).
 
-    `kind` names a row of the registry. `types` are those of the arguments, `parameters` the
-    constants of the call; what was left out is filled in.
+    `kind` names a row of the registry. `types` are those of the arguments. `parameters` are the
+    constants of the call; defaults are filled in.
     """
 
     name: str
@@ -46,10 +56,6 @@ class Function:
         """The row of the registry."""
         return find(self.kind)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @cached_property
     def family(self) -> Family:
         """The kernels of this function."""
@@ -57,7 +63,7 @@ class Function:
 
     @property
     def title(self) -> str:
-        """What a plan calls the function; for one of the user's own its class and parameters."""
+        """The function's name in a plan; for a user's own function its class and parameters."""
         return self.definition.title(self.parameters)
 
     @property
@@ -67,7 +73,7 @@ class Function:
 
     @property
     def parts(self) -> tuple[Function, ...]:
-        """The functions of the select list that it stands for: mostly itself."""
+        """The functions of the select list that it computes: mostly only itself."""
         inside = self.definition.inside(self.parameters)
         return (self,) if inside is None else inside
 
@@ -83,7 +89,7 @@ class Function:
 
     @property
     def unfolded(self) -> dict[str, pa.Array]:
-        """The state columns of a group of which no row was folded, each an array of one."""
+        """The state columns of a group without rows, each an array of one."""
         orders = [pa.int64()] * (len(self.inputs) - len(self.arguments))
         none = [pa.array([], type_) for type_ in (*self.types, *orders)]
         states = self.family.fold(Groups(np.empty(0, np.int64), 1), none)
@@ -95,7 +101,42 @@ class Function:
         return self.arguments + (ORDER if self.definition.in_order else ())
 
 
+def fold_rows(functions: Sequence[Function], groups: Groups, rows: pa.Table) -> States:
+    """Fold rows by group: the state columns of all functions. Event times are given as int64."""
+
+    def column(name: str) -> pa.Array:
+        found = flat(rows.column(name))
+        return pa.array(integers(found)) if name == TS else found
+
+    folded = (f.family.fold(groups, [column(name) for name in f.inputs]) for f in functions)
+    return [state for states in folded for state in states]
+
+
+def states_in(functions: Sequence[Function], rows: pa.Table) -> list[States]:
+    """The state columns of each function in a table of partials, pieces or windows."""
+    return [[flat(rows.column(name)) for name, _ in f.state] for f in functions]
+
+
+def merge_rows(functions: Sequence[Function], groups: Groups, rows: pa.Table) -> States:
+    """Merge the states of rows by group, in the order of the rows: the columns of all functions."""
+    pairs = zip(functions, states_in(functions, rows), strict=True)
+    return [column for f, states in pairs for column in f.family.merge(groups, states)]
+
+
+def check_columns(keys: Sequence[tuple[str, pa.DataType]], *schemas: pa.Schema) -> None:
+    """Raise QueryError unless all keys can be compared and the names in each schema differ."""
+    for name, type_ in keys:
+        if not is_ordered(type_):
+            raise QueryError(
+                f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
+            )
+    for schema in schemas:
+        if len(set(schema.names)) != len(schema.names):
+            got = ", ".join(schema.names)
+            raise QueryError("aggregate", "column names must be unique", got)
+
+
 def unfolded_state(functions: Sequence[Function], name: str) -> pa.Array:
-    """The column of that name in the states of functions, before anything was folded."""
+    """The state column of that name, of a group without rows, as an array of one."""
     (function,) = (f for f in functions if name in dict(f.state))
     return function.unfolded[name]

@@ -1,7 +1,7 @@
-"""The ledgers of a partitioner, kept as state of an aggregate.
+"""The ledgers of a partitioner, kept as part of the state of an aggregate.
 
-Map tasks read what the batches before have noted, and send what they note themselves to one of the
-instances, which writes it.
+A map task reads what earlier batches have noted. It sends its own notes to one of the instances,
+which writes them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
 from tidegate.state.compaction import by_bucket
 
 LEDGER = "ledger"
-"""What the segments hold, by the name that they have below the operator in a manifest."""
+"""The name of this part of the state in a manifest."""
 
 
 @dataclass(frozen=True)
 class LedgerState(SideState):
-    """What is noted of periods; it goes with them."""
+    """Keeps the notes of a period as long as the period is needed."""
 
     window: WindowPanes
 
@@ -40,7 +40,7 @@ class LedgerState(SideState):
         return self.window.first_period(frontier_us)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
-        """One row for the tuples of a bucket or bin, so that long periods do not have many."""
+        """Add up the tuples of each bucket or bin, so that a long period has few rows."""
         names = [name for name in LEDGER_SCHEMA.names if name != "tuples"]
         is_sum = ints(rows, "tuples") > 0
         sums = rows.filter(pa.array(is_sum)).group_by(names, use_threads=False)
@@ -50,9 +50,9 @@ class LedgerState(SideState):
         return by_bucket(pa.concat_tables(parts), self.order)
 
     def opened(self, work: MapWork, keys: str | None) -> Ledger:
-        """The ledger of the source of a split, as the batch before has left it.
+        """The ledger of the source of a split, after the batch before.
 
-        `keys` is how keys are remembered, None where they are not.
+        `keys` names the way in which keys are remembered; None where they are not.
         """
         first = self.first(work.previous_us)
         held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
@@ -70,7 +70,7 @@ class LedgerState(SideState):
 
 
 def noted(work: MapWork, ledger: Ledger) -> list[Share]:
-    """What a split has added to the ledger, for the instance that writes it."""
+    """The notes that a split has added, for the instance that writes them."""
     news = ledger.news()
     if work.kept is not None and ledger.whole:
         work.kept.leave(LEDGER, ledger, ledger.nbytes)

@@ -1,4 +1,4 @@
-"""The operator that merges windows which were closed in part, and answers them."""
+"""The operator that merges the parts of windows, and answers them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tidegate.operate.operator import (
 from tidegate.route.hash import BY_HASH
 
 PARTS, FINISHED = 0, 1
-"""The ports of an aggregate that closes some windows in part, and the inputs of who merges them."""
+"""The ports of an aggregate that closes windows in part, and the inputs of their merge."""
 
 _COUNTED = ("groups_merged", "parts_merged", "groups_split")
 
@@ -39,10 +39,10 @@ _COUNTED = ("groups_merged", "parts_merged", "groups_split")
 class MergeWindows(Operator):
     """Answers windows that a WindowAggregate has closed in part, in the batch that closed them.
 
-    HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
-    batch, because one frontier closes it everywhere. It counts the groups of windows, the parts
-    that they came in, which is what splitting keys costs, and those that came in several. A second
-    input may have groups that are finished; each counts as one part.
+    It applies HAVING, ORDER BY and LIMIT. It keeps no state: all parts of a window come in one
+    batch, because one frontier closes the window everywhere. It counts groups, their parts (the
+    price of splitting keys), and the groups with several parts. A second input may bring groups
+    that are answered already; each counts as one part. The total work grows with the parts.
     """
 
     kind: ClassVar[str] = "merge"
@@ -81,7 +81,7 @@ class MergeWindows(Operator):
         )
 
     def _merged(self, answer: AnswerBatch, parts: pa.Table | None) -> tuple[pa.Table, Ints]:
-        """The rows of windows, and of how many parts each is."""
+        """The rows of windows, and the number of parts of each."""
         if parts is None or not parts.num_rows:
             return self.answer.schema(self.spec).empty_table(), np.empty(0, np.int64)
         heads, states, sizes = merged_parts(self.spec, parts)

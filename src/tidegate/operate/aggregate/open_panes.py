@@ -1,8 +1,8 @@
 """The panes of open windows, which an instance holds in memory from batch to batch.
 
-What is here is also in segments (`state`): partials of panes that may still get tuples, oldest
-first, and complete panes that windows to come need. A batch adds to it what it writes, and leaves
-it for the next one where there is room.
+It is a copy of what is in the segments (`state.py`): partials of panes that may still get tuples,
+oldest first, and complete panes that open windows need. A batch adds what it writes. It leaves the
+panes for the next batch where there is room.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow as pa
 from tidegate.batch import ints
 
 _MOST_PARTS = 64
-"""With more tables than these, they become one: each costs something in every batch."""
+"""With more tables than these they are joined into one, because each costs in every batch."""
 
 
 @dataclass(frozen=True)
 class PartialPanes:
-    """Some partials, and the first and the last pane that they are of."""
+    """A table of partials, with its lowest and its highest pane."""
 
     rows: pa.Table
     low: int
@@ -31,12 +31,12 @@ class PartialPanes:
 
     @staticmethod
     def of(rows: pa.Table) -> PartialPanes:
-        """`rows` is not empty, and has its own memory."""
+        """`rows` must not be empty, and must have its own memory."""
         pane = ints(rows, "pane")
         return PartialPanes(rows, int(pane.min()), int(pane.max()), rows.nbytes)
 
     def split(self, pane: int) -> tuple[pa.Table | None, PartialPanes | None]:
-        """What is below a pane, and what is from it on; None where there is nothing."""
+        """The rows of panes below a pane, and the rest; None where there are no such rows."""
         if self.high < pane:
             return self.rows, None
         if self.low >= pane:
@@ -47,10 +47,9 @@ class PartialPanes:
 
 @dataclass(frozen=True)
 class OpenPanes:
-    """Complete panes in use, and partials that wait in the order of their batches.
+    """Complete panes that are needed, and partials that wait, in the order of their batches.
 
-    Grows with the groups of open windows and the batches of an open pane, within what `Kept` has
-    room for.
+    Grows with the groups of open windows and with the batches of an open pane; `Kept` bounds it.
     """
 
     complete: tuple[PartialPanes, ...] = ()
@@ -65,19 +64,19 @@ class OpenPanes:
         return sum(part.nbytes for part in (*self.complete, *self.waiting))
 
     def due(self, sealed: int) -> tuple[list[pa.Table], OpenPanes]:
-        """The partials of panes below one, oldest first, and the rest."""
+        """The waiting partials of panes below `sealed`, oldest first, and all that is left."""
         pairs = [part.split(sealed) for part in self.waiting]
         due = [rows for rows, _ in pairs if rows is not None]
         left = tuple(part for _, part in pairs if part is not None)
         return due, OpenPanes(self.complete, left)
 
     def needed(self, pane: int) -> OpenPanes:
-        """Without the complete panes below one."""
+        """Drop the complete panes below a pane."""
         pairs = [part.split(pane) for part in self.complete]
         return OpenPanes(tuple(part for _, part in pairs if part is not None), self.waiting)
 
     def those(self, wanted: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> OpenPanes:
-        """Some of the partials."""
+        """Keep the partials that `wanted` marks."""
         complete, waiting = (
             [part.rows.filter(pa.array(wanted(part.rows))) for part in parts]
             for parts in (self.complete, self.waiting)
@@ -85,16 +84,16 @@ class OpenPanes:
         return OpenPanes.of(complete, waiting)
 
     def with_complete(self, rows: pa.Table) -> OpenPanes:
-        """With a copy of the rows: what came from a map task may be a view of a file of its."""
+        """Add complete panes, as a copy: rows of a map task may be a view of a mapped file."""
         return OpenPanes(_fewer((*self.complete, *_parts([_copied(rows)]))), self.waiting)
 
     def with_waiting(self, rows: pa.Table) -> OpenPanes:
-        """The same of rows that wait."""
+        """Add partials that wait, also as a copy."""
         return OpenPanes(self.complete, _fewer((*self.waiting, *_parts([_copied(rows)]))))
 
 
 def split(rows: pa.Table, pane: int) -> tuple[pa.Table, pa.Table]:
-    """Partials of panes below one, and those from it on."""
+    """The partials of panes below a pane, and those from it on; copied only where both exist."""
     number, nothing = ints(rows, "pane"), rows.slice(0, 0)
     below = number < pane
     if below.all():

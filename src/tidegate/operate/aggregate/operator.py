@@ -1,7 +1,7 @@
 """The operator of aggregates over windows of time: it folds tuples into panes and closes windows.
 
-What varies is in the values that it has: the `AggregateSpec` says what is computed of which panes,
-the `Placement` who does it, the `WindowAnswer` what becomes of a window that closes.
+It is made of three values. The `AggregateSpec` says what is computed, over which panes. The
+`Placement` says where it is computed. The `WindowAnswer` turns a closed window into rows.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from tidegate.state.segment import Segment
 class WindowAggregate(Operator):
     """Folds tuples into panes, merges these in the instances, and closes windows.
 
-    With a `PartAnswer` its rows are states of windows by bucket, for a `MergeWindows`: so keys may
-    be at several instances. Where the placement knows windows of which no key is, these are
-    finished at once, and are the rows of a second port.
+    With a `PartAnswer` its rows are states of windows by bucket, for a `MergeWindows`. Then a key
+    may be at several instances. The placement may know windows in which no key is: those are
+    answered at once, and their rows go to a second port.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -89,7 +89,7 @@ class WindowAggregate(Operator):
 
     @property
     def finishes(self) -> bool:
-        """Whether some windows are finished although others are closed in part."""
+        """Whether it answers some windows itself and closes the others in part."""
         return self.answer.partly and self.answer.piecewise and self.placement.finishes
 
     @property
@@ -112,8 +112,8 @@ class WindowAggregate(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Merge the batch's partials into the panes of this instance's buckets; close windows.
 
-        What is left for later goes into segments: partials of open panes, and the complete panes
-        that open windows still need.
+        It writes what later batches need: partials of open panes, and the complete panes of open
+        windows.
         """
         spec, placement, came = self.spec, self.placement, by_channel(arrived)
         dealt, answer = came[""], self.answer.batch(spec, work, came)
@@ -143,7 +143,7 @@ class WindowAggregate(Operator):
 
     @property
     def _tells(self) -> bool:
-        """Whether there is a choice to tell of: all tuples of one group are in one place."""
+        """Whether to report how tuples were placed; one group in one place leaves no choice."""
         return bool(self.spec.keys) or self.answer.partly
 
     def window_figures(self, told: ToldWindow) -> Values:
@@ -157,7 +157,7 @@ class WindowAggregate(Operator):
         return self.answer.shown or self.placement.shown
 
     def _touched(self, partials: Sequence[pa.Table], work: InstanceWork) -> BucketWork:
-        """What arrived and what windows were closed with: partials, and the values they keep."""
+        """The work by bucket: the partials that were merged, and the values in their lists."""
         buckets = work.mapping.buckets
         touched = rows_by_bucket(partials, buckets)
         for function in self.spec.functions:
@@ -171,7 +171,7 @@ class WindowAggregate(Operator):
     def _migration(
         self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
-        """Windows stay with the owners of the epoch in which they begin."""
+        """The times of a switch after which windows stay with the owners they began with."""
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
@@ -180,7 +180,8 @@ class WindowAggregate(Operator):
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many; `counts` sees them.
+        It makes them step by step, and spills them to disk, because there may be very many.
+        `counts` counts them.
         """
         closed = 0
         spills = [Spill.of(work, i) for i in range(len(work.ports))]
@@ -201,7 +202,7 @@ class WindowAggregate(Operator):
                 spill.drop()
 
     def _none(self) -> Iterator[tuple[bool, pa.Table]]:
-        """No rows for each port, so that it has their columns."""
+        """A table without rows for each port: every spill needs the columns at least."""
         if self.answer.partly:
             yield True, self.spec.window_schema.empty_table()
         if self.finishes or not self.answer.partly:
@@ -210,7 +211,7 @@ class WindowAggregate(Operator):
     def steps(
         self, panes: pa.Table, work: InstanceWork, came: Channels, answer: AnswerBatch
     ) -> Iterator[tuple[bool, pa.Table]]:
-        """The rows of windows that end, step by step, and whether they are closed in part."""
+        """Give the rows of windows that end, step by step, and whether they are closed in part."""
         split: Sequence[Ends] = EVERY_WINDOW if self.answer.partly else ()
         if self.finishes:
             split = self.placement.split_windows(work, self.spec, came)
@@ -221,7 +222,7 @@ class WindowAggregate(Operator):
                     yield partly, answer.closed(windows, partly)
 
     def final(self, rows: pa.Table) -> pa.Table:
-        """Those of the rows of `steps` after which nothing more comes of their window."""
+        """Of rows of `steps` those that are the last ones of their window and group."""
         return rows
 
     @property
@@ -251,6 +252,6 @@ class WindowAggregate(Operator):
 
 
 def _call(function: Function, texts: Mapping[str, str]) -> str:
-    """A function by its arguments as the query writes them."""
+    """A call with the arguments as the query writes them."""
     given = [texts.get(a, a).replace("`", "") for a in function.arguments]
     return function.definition.written(given, function.parameters)

@@ -1,7 +1,7 @@
-"""Computes windows that overlap with less work than window by window.
+"""Computes overlapping windows with less work than window by window.
 
-Functions that can go from window to window do (`SlidingFamily`). The others merge states: in a tree
-(`kernels.tree`) where windows overlap much, else pane after pane.
+Some functions can slide from window to window (`SlidingFamily`). The others merge states: in a tree
+(`kernels.tree`) where windows overlap much, otherwise pane after pane.
 """
 
 from __future__ import annotations
@@ -20,31 +20,30 @@ from tidegate.operate.kernels.tree import Ranges, Shape, Tree
 from tidegate.operate.kernels.window import expand
 
 MANY = 24
-"""In how many windows a pane must be for a tree of merges to be worthwhile."""
+"""A tree of merges pays where each pane is in at least so many windows."""
 
 SOME = 4
-"""In how many it must be for sliding to be, in a query that has a function which can."""
+"""Sliding pays where each pane is in at least so many windows."""
 
 _STEP_WORDS = 4_000_000
-"""How many words of eight bytes the states may take that are merged for windows in one step."""
+"""One step merges states of at most so many words of eight bytes."""
 
 
 def overlaps(windows: int, functions: Sequence[Function]) -> bool:
-    """Whether windows share more than panes, where a pane is in so many of them.
+    """Whether windows should share work, if a pane is in so many of them.
 
-    It is asked of the query, not of what a batch closes: then a function gets the same merges for
-    any cut.
+    The answer depends on the query, not on what a batch closes. So a function gets the same merges
+    for any cut into batches.
     """
     sliding = any(slides(function.family) for function in functions)
     return windows >= (SOME if sliding else MANY)
 
 
 class Overlap:
-    """The panes of all keys, for windows of `length` panes, of which a pane is in `windows`.
+    """The panes of all keys, for windows of `length` panes; each pane is in `windows` of them.
 
-    `codes` are the numbers of the keys, ascending, and `panes` ascend within each key, none twice.
-    `states` has the columns of each function, a row for each pane. Takes memory in proportion to
-    them.
+    `codes` numbers the keys and ascends. Within a key `panes` ascends, without repetition. `states`
+    has the columns of each function, a row for each pane. Takes memory in proportion to the states.
     """
 
     def __init__(
@@ -65,12 +64,12 @@ class Overlap:
         self._trees: dict[int, Tree] = {}
 
     def results(self, ranges: Ranges) -> list[pa.ChunkedArray]:
-        """The results of windows in any order, a column for each function."""
+        """The results of windows, given in any order: one column for each function."""
         in_turn = np.lexsort((ranges.first, ranges.last))
         return [self._result(i, ranges, in_turn) for i in range(len(self._families))]
 
     def merged(self, ranges: Ranges) -> list[pa.ChunkedArray]:
-        """The states of windows in any order, the columns of all functions."""
+        """The states of windows, given in any order: the columns of all functions."""
         columns: list[pa.ChunkedArray] = []
         for i in range(len(self._families)):
             made = list(zip(*self._steps(i, ranges), strict=True))
@@ -78,7 +77,7 @@ class Overlap:
         return columns
 
     def _result(self, number: int, ranges: Ranges, in_turn: Ints) -> pa.ChunkedArray:
-        """One column; `in_turn` are the windows in the order in which they slide."""
+        """One column; `in_turn` sorts the windows so that each slides on from the one before."""
         family = self._families[number]
         if slides(family):
             first, last = ranges.first[in_turn], ranges.last[in_turn] + 1
@@ -88,7 +87,7 @@ class Overlap:
         return pa.chunked_array(made, family.result)
 
     def _steps(self, number: int, ranges: Ranges) -> Iterator[States]:
-        """The states of windows by one function, a bounded number at a time."""
+        """The states of one function for the windows, a bounded number at a time."""
         family, states = self._families[number], self._states[number]
         if self._shape is None:
             words = self._length * int(words_of(states, self._rows).max())
@@ -106,14 +105,14 @@ class Overlap:
 
 
 def _parts(ranges: Ranges, words: int) -> Iterator[Ranges]:
-    """The windows in steps, each of which needs so many words."""
+    """Cut the windows into steps, if each window needs so many words."""
     step = max(_STEP_WORDS // max(words, 1), 1)
     for start in range(0, len(ranges), step):
         yield ranges.take(slice(start, start + step))
 
 
 def words_of(states: Sequence[pa.Array], rows: int) -> Ints:
-    """About how many words of eight bytes a row takes, with what is in its lists and sketches."""
+    """About how many words of eight bytes each row takes, its lists and sketches included."""
     words = np.full(rows, len(states), np.int64)
     for column in states:
         if pa.types.is_list(column.type):

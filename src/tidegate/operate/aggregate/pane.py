@@ -9,16 +9,21 @@ then the state columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import (
+    FieldsSent,
+    Function,
+    check_columns,
+    fold_rows,
+    merge_rows,
+    states_in,
+)
 from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
@@ -30,34 +35,16 @@ from tidegate.operate.kernels.group import (
     rank_integers,
     stable_order,
 )
-from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers
 from tidegate.route.partitioner import Router
-from tidegate.schema import TIME, type_name
-
-__all__ = [
-    "PART",
-    "AggregateSpec",
-    "Function",
-    "close",
-    "close_partly",
-    "close_steps",
-    "finished",
-    "fold",
-    "fold_placed",
-    "merge",
-    "merged_parts",
-    "named_states",
-    "placed",
-    "results_of",
-    "with_finished",
-]
+from tidegate.schema import TIME
 
 PART = "part"
 _WINDOW = (("window_start", TIME), ("window_end", TIME))
 
 
 @dataclass(frozen=True)
-class AggregateSpec:
+class AggregateSpec(FieldsSent):
     """A windowed, grouped aggregate; no keys means one group."""
 
     window: WindowPanes
@@ -65,18 +52,7 @@ class AggregateSpec:
     functions: tuple[Function, ...]
 
     def __post_init__(self) -> None:
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        names = self.partial_schema.names
-        if len(set(names)) != len(names):
-            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.partial_schema)
 
     @cached_property
     def partial_schema(self) -> pa.Schema:
@@ -117,12 +93,12 @@ class AggregateSpec:
 
 
 def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
-    """Partials of rows in any order, sorted by (bucket, pane, keys NULL first).
+    """Fold rows, in any order, into partials, sorted by (bucket, pane, keys NULL first).
 
     `rows` has `ts` (int64 microseconds), the key and argument columns, and for functions of the
-    total order also `src` and `seq`, in the order of their source. What is routed is a key, or,
-    where keys are split, a partial weighted by its tuples, in the order of the first of these.
-    Costs O(rows) unless a function keeps lists, which are sorted.
+    total order also `src` and `seq`. The router places keys. Where keys are split it places
+    partials, weighted by their tuples, in the order of their first tuples. Costs O(rows), and a
+    sort for functions that keep lists.
     """
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
@@ -130,14 +106,17 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     panes = spec.window.ranked(integers(flat(rows.column("ts"))))
     packed = pack([panes, by_key.ranked], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
+    # A group's number is pane * keys + key, so it leads back to both.
     pane, key = np.divmod(numbers, by_key.n)
     if router.splits_keys:
+        # A partitioner that remembers must see its units in an order that the stream decides.
         units = np.argsort(_first_rows(groups))
         periods = spec.window.periods(panes.integers_at(pane))[units]
         bucket = np.empty(groups.n, np.int32)
         bucket[units] = router.buckets(heads, groups.n, groups.counts[units], key[units], periods)
     else:
         bucket = router.buckets(heads, by_key.n)[key]
+    # The groups are sorted by (pane, key) already, and a stable sort by bucket keeps that.
     order = stable_order(bucket.astype(np.int64), router.mapping.buckets)
     bucket, pane, key = bucket[order], pane[order], key[order]
     groups = groups.reorder(order)
@@ -145,16 +124,15 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     if router.sent is not None:
         router.sent.count(number, bucket, groups.counts)
     columns = [pa.array(bucket), pa.array(number), *_take(heads, key)]
-    for function in spec.functions:
-        inputs = [_input(rows, name) for name in function.inputs]
-        columns += function.family.fold(groups, inputs)
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
 def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
-    """Rows with their `bucket` and `pane`, for `fold_placed`; what is routed is a tuple, or a key.
+    """Give rows their `bucket` and `pane`, for `fold_placed`.
 
-    Of the columns of `fold` there are those that keys and functions have use for.
+    The router places keys, or tuples where keys are split. The result has only the columns that
+    keys and functions read.
     """
     by_key, heads = _keys_of(spec, rows)
     pane = spec.window.numbers(integers(flat(rows.column("ts"))))
@@ -171,20 +149,19 @@ def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
 
 
 def fold_placed(spec: AggregateSpec, rows: pa.Table) -> pa.Table:
-    """Partials of rows that have their buckets, in any order; sorted as those of `fold` are."""
+    """Fold rows that have their buckets and panes, in any order, into partials as `fold` does."""
     keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
     places = [integers(flat(rows.column(name))) for name in ("bucket", "pane")]
     ranks = [*map(rank_integers, places), *map(rank, keys)]
     groups = dense(pack(ranks, rows.num_rows))
     bucket, pane = (place[groups.rows] for place in places)
     columns = [pa.array(bucket, pa.int32()), pa.array(pane), *_take(keys, groups.rows)]
-    for function in spec.functions:
-        columns += function.family.fold(groups, [_input(rows, name) for name in function.inputs])
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
 def merge(spec: AggregateSpec, parts: Sequence[pa.Table]) -> pa.Table:
-    """Partials with equal (bucket, pane, keys) combined, a left fold in the order given.
+    """Merge partials of equal (bucket, pane, keys), from left to right in the given order.
 
     The result is sorted by (bucket, pane, keys NULL first).
     """
@@ -194,10 +171,7 @@ def merge(spec: AggregateSpec, parts: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(parts)
     places = [flat(table.column(i)) for i in range(2 + len(spec.keys))]
     groups = dense(pack([rank(place) for place in places], table.num_rows))
-    columns = _take(places, groups.rows)
-    for function in spec.functions:
-        states = [flat(table.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    columns = [*_take(places, groups.rows), *merge_rows(spec.functions, groups, table)]
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
@@ -211,7 +185,7 @@ def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> 
 
 
 def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> pa.Table:
-    """The same windows as states that are to be merged with those of other buckets.
+    """The same windows as states, to be merged with the states of other buckets.
 
     Sorted by (window_end, keys NULL first, part), so that the order of merging does not depend on
     which instance has which bucket.
@@ -220,10 +194,10 @@ def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: i
 
 
 def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
-    """The results of windows whose states, of `close_partly`, are all here, in any order.
+    """The results of windows from all of their states, as `close_partly` gives them, in any order.
 
-    States of one window and group are merged in the order of their parts; how many those were comes
-    with the results.
+    The states of a window and group are merged in the order of their parts. The second value says
+    how many parts each row had.
     """
     if parts.num_rows == 0:
         return spec.result_schema.empty_table(), np.empty(0, np.int64)
@@ -234,32 +208,32 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
 def results_of(
     spec: AggregateSpec, heads: Sequence[pa.Array], states: Sequence[States]
 ) -> pa.Table:
-    """The results of merged states, beside the heads of their windows."""
+    """The results of merged states, behind the columns `heads` (window ends and keys)."""
     pairs = zip(spec.functions, states, strict=True)
     results = [function.family.finish(columns) for function, columns in pairs]
     return pa.Table.from_arrays([*heads, *results], schema=spec.result_schema)
 
 
 def named_states(spec: AggregateSpec, states: Sequence[States]) -> dict[str, States]:
-    """States by the names of the functions whose they are."""
+    """The states of each function by its name."""
     return {f.name: held for f, held in zip(spec.functions, states, strict=True)}
 
 
 def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], list[States], Ints]:
-    """The windows of `finished` before they are finished, of at least one part: a row for each
-    window and group.
+    """Merge the parts of windows: one row for each window and group, sorted by window end and key.
 
-    Their ends and keys by column, in the order of these, the states by function, and how many parts
-    each was in.
+    `parts` must not be empty. Gives the columns of window ends and keys, the states of each
+    function, and the number of parts of each row.
     """
     names = ["window_end", *(name for name, _ in spec.keys)]
     groups = dense(pack([rank(flat(parts.column(name))) for name in names], parts.num_rows))
+    # A user's states may depend on the order of merging, so it is always that of the buckets.
     packed = pack([groups.ranked, rank(flat(parts.column(PART)))], parts.num_rows)
     if not bool(np.all(packed.codes[1:] >= packed.codes[:-1])):
         order = dense(packed).order
         parts, groups = parts.take(pa.array(order)), Groups(groups.codes[order], groups.n)
     heads = [flat(parts.column(n)) for n in spec.result_schema.names[: 2 + len(spec.keys)]]
-    states = [[flat(parts.column(name)) for name, _ in f.state] for f in spec.functions]
+    states = states_in(spec.functions, parts)
     if groups.n == parts.num_rows:  # no group has several
         return heads, states, groups.counts
     pairs = zip(spec.functions, states, strict=True)
@@ -270,9 +244,10 @@ def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], 
 def with_finished(
     spec: AggregateSpec, results: pa.Table, sizes: Ints, done: Sequence[pa.Table]
 ) -> tuple[pa.Table, Ints]:
-    """Rows of merged windows, of so many parts each, with those that need no merging, in one order.
+    """Put the rows of merged windows and those that needed no merging into one order.
 
-    Each table of these is in that order; each row counts as one part.
+    `sizes` has the parts of each merged row. Each table of `done` is sorted already, and each of
+    its rows counts as one part.
     """
     tables = [table.select(spec.result_schema.names) for table in (results, *done)]
     every = pa.concat_tables(tables)
@@ -300,6 +275,7 @@ def close_steps(
     cover = spec.window.cover
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
+    # By time, and stable: partials of one pane are merged in the order of their segments.
     used = used[np.argsort(pane[used], kind="stable")]
     names = [name for name, _ in spec.keys] + ["bucket"] * partly
     keys = [canonical(key) for key in _take([flat(panes.column(n)) for n in names], used)]
@@ -311,7 +287,7 @@ def close_steps(
         low=low[used],
         high=high[used],
         functions=spec.functions,
-        states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
+        states=states_in(spec.functions, panes),
         held=panes.num_rows,
         place=used,
     )
@@ -326,7 +302,7 @@ def _together(schema: pa.Schema, steps: Iterator[pa.Table]) -> pa.Table:
 
 
 def _keys_of(spec: AggregateSpec, rows: pa.Table) -> tuple[Groups, list[pa.Array]]:
-    """The key of every row, by its number, and the keys by column."""
+    """Number the keys of rows; gives the number of each row's key, and the keys by column."""
     keys = [flat(rows.column(name)) for name, _ in spec.keys]
     by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
     heads = zip(_take(keys, by_key.rows), spec.keys, strict=True)
@@ -338,11 +314,6 @@ def _first_rows(groups: Groups) -> Ints:
     first = np.empty(groups.n, np.int64)
     first[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
     return first
-
-
-def _input(rows: pa.Table, name: str) -> pa.Array:
-    column = flat(rows.column(name))
-    return pa.array(integers(column)) if name == "ts" else column
 
 
 def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:

@@ -1,7 +1,7 @@
 """Windows of time as panes: which tuples a window has, when it is closed, what open windows need.
 
-A **pane** is the largest piece of time that divides all windows. Panes and windows are numbered,
-below zero too. How long panes are and where they begin is for each kind to say.
+A **pane** is the largest piece of time that divides all windows. Panes and windows have numbers,
+also negative ones. Each kind of window says how long panes are and where they begin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.operate.kernels.window import Cover
 
 
 class WindowPanes(ABC):
-    """Window k has the panes from k * step up to before k * step + panes."""
+    """Window k has the panes k * step to k * step + panes - 1."""
 
     @property
     @abstractmethod
@@ -35,11 +35,11 @@ class WindowPanes(ABC):
 
     @abstractmethod
     def numbers(self, times: Ints) -> Ints:
-        """The panes that times are in."""
+        """The number of the pane of each time."""
 
     @abstractmethod
     def begins(self, panes: Ints) -> Ints:
-        """When panes begin, which is when those before them end."""
+        """When panes begin, which is when the panes before them end."""
 
     @property
     @abstractmethod
@@ -49,7 +49,7 @@ class WindowPanes(ABC):
     @property
     @abstractmethod
     def lengths_s(self) -> tuple[float, float]:
-        """How long windows are, and how much later the next begins; of months about so much."""
+        """The length of windows and of the slide, in seconds; for months an average."""
 
     @property
     @abstractmethod
@@ -59,14 +59,14 @@ class WindowPanes(ABC):
     @property
     @abstractmethod
     def line(self) -> str:
-        """What it is, for the fingerprint."""
+        """The window as one line of the query's fingerprint."""
 
     @abstractmethod
     def marked(self, every_us: int) -> WindowPanes:
-        """The same windows, of panes that also begin at each multiple of `every_us`."""
+        """The same windows, with panes that also begin at each multiple of `every_us`."""
 
     def pane_at(self, time_us: int) -> int:
-        """The pane that a time is in; the infinite ones are in panes below and above all others."""
+        """The pane of a time; MIN_US and MAX_US are in panes below and above all others."""
         if time_us in (MIN_US, MAX_US):
             return time_us
         return int(self.numbers(np.array([time_us]))[0])
@@ -77,6 +77,7 @@ class WindowPanes(ABC):
 
     def ranked(self, times: Ints) -> Rank:
         """The panes of times as numbers for `pack`."""
+        # A batch often lies in one pane: two comparisons then save a pass of divisions.
         if len(times):
             low, high = self.pane_at(int(times.min())), self.pane_at(int(times.max()))
             if low == high:
@@ -116,34 +117,35 @@ class WindowPanes(ABC):
         return first, last
 
     def bounds(self, windows: Ints) -> tuple[Ints, Ints]:
-        """Where windows begin and end."""
+        """When windows begin and end."""
         first = windows * self.step
         return self.begins(first), self.begins(first + self.panes)
 
     def start_of(self, end_us: int) -> int:
-        """Where the window begins that ends there, and has tuples."""
+        """When the window begins that ends at `end_us`; it must have tuples."""
         return self.begin(self.panes_of(end_us)[0])
 
     def panes_of(self, end_us: int) -> tuple[int, int]:
-        """The first pane of the window that ends there, and the one after its last.
+        """The first pane of the window that ends at `end_us`, and the one after its last.
 
-        The last pane before the end counts: one of no length, as a day that was skipped, has none.
+        Panes may have no length, as a day that a time zone skipped. So several windows can end at
+        one time: the one whose last pane has tuples counts.
         """
         after = self.pane_at(end_us - 1) + 1
         return after - self.panes, after
 
     def follows(self, end_us: int, before_us: int) -> bool:
-        """Whether the window that ends there comes next after the one that ends before."""
+        """Whether the window that ends at `end_us` is the next after the one ending `before_us`."""
         return self.panes_of(end_us)[1] - self.panes_of(before_us)[1] == self.step
 
     def apart(self, ends: Ints) -> Mask:
-        """Of windows by their ends, those that follow without overlap: every second, say."""
+        """Marks every n-th window, by their ends, so that no two marked windows overlap."""
         first = self.numbers(ends - 1) + 1 - self.panes
         found: Mask = first % (self.windows_of_tuple * self.step) == 0
         return found
 
     def periods(self, panes: Ints) -> Ints:
-        """The periods that panes are in: those of a ledger are as long as a window."""
+        """The period of each pane; a period of a ledger is as long as a window."""
         return panes // self.panes
 
     def period_begin(self, period: int) -> int:
@@ -151,19 +153,20 @@ class WindowPanes(ABC):
         return self.begin(period * self.panes)
 
     def first_period(self, frontier_us: int) -> int:
-        """The first period that decisions may still ask for.
+        """The first period whose decisions are needed.
 
-        What comes are of the frontier's period or later; who looks back asks for one more.
+        Tuples to come are of the frontier's period or later, and a partitioner may look back one
+        period.
         """
         if frontier_us in (MIN_US, MAX_US):
             return frontier_us
         return self.pane_at(frontier_us) // self.panes - 1
 
     def first_untouched(self, frontier_us: int, highest: int) -> tuple[int, int]:
-        """Where the first window begins of which nothing is stored, and when those before it end.
+        """When the first window without stored tuples begins, and when all windows before it end.
 
-        `highest` is the highest pane of which something is stored: tuples are folded as they
-        arrive, also before they are ready.
+        `highest` is the highest stored pane. It may be beyond the frontier, because tuples are
+        folded as they arrive, before they are ready.
         """
         pane = max(self.sealed_before(frontier_us), highest + 1)
         window = -(-pane // self.step)
@@ -195,7 +198,7 @@ class PaneWindow(WindowPanes):
 
     @property
     def pane_us(self) -> int:
-        """The length of a pane: the largest that divides both range and slide."""
+        """The length of a pane: the largest that divides range and slide, and hits every mark."""
         cut = () if self.every_us is None else (self.every_us, self.offset_us)
         return math.gcd(self.range_us, self.slide_us, *cut)
 

@@ -1,4 +1,4 @@
-"""The constants that calls of aggregate functions have: numbers, text, and the ways of ORDER BY."""
+"""The constants in calls of aggregate functions: numbers, text, and the directions of ORDER BY."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from tidegate.errors import QueryError
 class Constant(Protocol):
     """A constant that follows the columns of a call.
 
-    `name` is its keyword in Python and `kind` says what must be given in its place. Without a
-    default (None) it must be given.
+    Without a default (None) it must be given.
     """
 
     @property
@@ -22,21 +21,21 @@ class Constant(Protocol):
 
     @property
     def python_type(self) -> type:
-        """What Python gives for it."""
+        """The type of its value in Python."""
 
     @property
     def kind(self) -> str:
-        """What must be given in its place."""
+        """What must be given, as a requirement for messages."""
 
     @property
     def default(self) -> Any:
-        """What it is where nothing is given."""
+        """Its value where nothing is given."""
 
     def of_literal(self, text: str, quoted: bool) -> Any:
         """The value of a literal of SQL; None where it is of another kind."""
 
     def value(self, given: Any, where: str) -> Any:
-        """What was given as its type, the default for None; QueryError if it cannot be used."""
+        """Check and convert a value; None gives the default, and a wrong one QueryError."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Text:
 
 
 class Way(NamedTuple):
-    """How one key of ORDER BY inside a call orders; NULL is the smallest unless it is said."""
+    """The direction of one key of ORDER BY inside a call; by default NULL is the smallest."""
 
     descending: bool = False
     nulls_first: bool = True
@@ -114,7 +113,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways of the keys of ORDER BY inside a call, one for each; no user writes them out."""
+    """The directions of the keys of ORDER BY inside a call; no user writes this constant."""
 
     name = "ways"
     python_type = tuple

@@ -1,8 +1,8 @@
-"""Where the work of an aggregate goes: a partitioner with what it takes to carry it out.
+"""Where the work of an aggregate goes: a partitioner, and what it needs to do its work.
 
-A partitioner says which bucket a unit is for. A placement adds who folds, and for partitioners that
-remember something the channel on which map tasks send it, and the part of the state in which an
-instance keeps it. A partitioner names its placement by what it `remembers`.
+A partitioner chooses the bucket of a unit. A placement adds who folds tuples. Some partitioners
+remember earlier decisions: their placement adds the channel on which map tasks send these, and the
+part of the state in which an instance keeps them. `Partitioner.remembers` names the placement.
 """
 
 from __future__ import annotations
@@ -43,57 +43,57 @@ EVERY_WINDOW = ((MIN_US, MAX_US),)
 
 @dataclass(frozen=True)
 class Placement:
-    """By a partitioner that remembers nothing.
+    """Uses a partitioner that remembers nothing.
 
-    Where it keeps keys together, the total work is the same for any number of instances. Where it
-    splits them, a group has a part at up to as many instances as it has units, and merging costs
-    for each part.
+    If it keeps keys together, the total work is the same for any number of instances. If it splits
+    keys, a group may have as many parts as it has units, but at most one for each instance. The
+    work of merging grows with the parts.
     """
 
     partitioner: Partitioner = BY_HASH
     folding: Folding = BY_MAP
     asked: Partitioner = BY_HASH
-    """What the query names; `partitioner` may have settled in its stead."""
+    """The partitioner that the query names; `partitioner` may be a simpler one (`settled`)."""
 
     finishes: ClassVar[bool] = False
-    """Whether it knows windows of which no key can be at several instances."""
+    """Whether it knows windows in which every key is at one instance only."""
 
     @property
     def splits_keys(self) -> bool:
         return self.partitioner.splits_keys
 
     def folded(self, partials: pa.Table) -> list[pa.Table]:
-        """Those of the partials that instances have folded themselves: all or none."""
+        """The partials that the instances have folded themselves: all of them, or none."""
         return [partials] if self.folding.sent_whole else []
 
     def router(self, work: MapWork, spec: AggregateSpec) -> Router:
-        """Who places the units of a split."""
+        """The router that places the units of a split."""
         return work.router(self.partitioner)
 
     def beside(self, work: MapWork, router: Router) -> list[Share]:
-        """What a split sends on the channels of the placement when it has placed its units."""
+        """What a map task sends on the placement's own channels, after placing its units."""
         return []
 
     def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
-        """How what comes on these channels is kept."""
+        """The keepers of what comes on these channels."""
         return {}
 
     def written(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> dict[str, tuple[Segment, ...]]:
-        """What is stored of it."""
+        """Write what came on these channels."""
         return {}
 
     def split_windows(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> Sequence[Ends]:
-        """The windows that may have a key at several instances; asked where it `finishes`."""
+        """The windows that may have a key at several instances; called where it `finishes`."""
         return EVERY_WINDOW
 
     def changes(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> tuple[OperatorChange, ...]:
-        """What it does otherwise from now on, for people."""
+        """Decisions that the sources have changed, for people."""
         return ()
 
     @property
@@ -103,11 +103,11 @@ class Placement:
 
     @property
     def way(self) -> str:
-        """By what partials come to instances, in a plan."""
+        """How partials are divided among instances, as a plan says it."""
         return self.partitioner.text if self.splits_keys else "bucket"
 
     def details(self) -> list[str]:
-        """What is routed, where that is not simply a key."""
+        """The lines of a plan, where the routed unit is not simply a key."""
         if self.splits_keys:
             unit = f"{self.folding.unit}; a key may be at several instances"
             return [f"routed: {unit}, and is merged after them"]
@@ -119,10 +119,10 @@ class Placement:
 
 @dataclass(frozen=True)
 class LedgerPlacement(Placement):
-    """By what a source has sent before, which is noted in its ledger.
+    """Uses a partitioner that decides by what its source has sent before: the ledger.
 
-    A group has a part at up to d instances, d being the candidates of a key; at all of them with
-    `shuffle`. Merging costs for each part: the total work grows with d, not with the instances.
+    A key has d candidate buckets, so a group has at most d parts; with `shuffle` it may have one at
+    each instance. The work of merging grows with the parts: with d, not with the instances.
     """
 
     def router(self, work: MapWork, spec: AggregateSpec) -> Router:
@@ -146,11 +146,11 @@ class LedgerPlacement(Placement):
 
 @dataclass(frozen=True)
 class ChosenPlacement(LedgerPlacement):
-    """By a partitioner that each source chooses for each window, from what it has measured.
+    """Lets each source choose a partitioner for each window, from what it has measured.
 
-    Windows whose sources keep keys together are finished where they are: the total work is then
-    that of `hash`, and else that of the partitioner that was chosen, which is chosen where the
-    fullest instance has less to do with it.
+    If all sources of a window keep keys together, each instance answers it, and the total work is
+    that of `hash`. Otherwise it is that of the chosen partitioner, which a source chooses only
+    where it leaves the fullest instance less work.
     """
 
     finishes: ClassVar[bool] = True
@@ -194,14 +194,14 @@ PLACEMENTS: dict[str, type[Placement]] = {
     LEDGER: LedgerPlacement,
     CHOICES: ChosenPlacement,
 }
-"""By what a partitioner remembers."""
+"""The placement of each partitioner, by what the partitioner remembers."""
 
 
 def placement_of(asked: Partitioner, functions: Sequence[Function], folding: Folding) -> Placement:
-    """The placement of a partitioner, or of the one that settles in its stead.
+    """The placement of a partitioner, or of a simpler one that does as well here (`settled`).
 
-    Where map tasks fold, a key is one unit however many tuples it has, and as much work as others,
-    unless its state has a value for each of them.
+    Where map tasks fold, a key is one unit, however many tuples it has. All units are then about
+    the same work, unless a state keeps a value for each tuple.
     """
     even = folding == BY_MAP and not any(f.definition.holistic for f in functions)
     partitioner = asked.settled(even)

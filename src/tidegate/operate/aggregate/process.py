@@ -1,9 +1,8 @@
-"""A process that is mergeable, as an aggregate: its objects are the states of windows.
+"""A mergeable process as an aggregate function: its objects are the states of windows.
 
-It stands between a class of the user and the engine that folds, merges and finishes panes. An
-object that is made of tuples is kept as bytes, as what `snapshot` says, and is an object again
-when it is merged or finished: so what is stored, sent and merged is the same, and objects share
-nothing.
+The engine folds, merges and finishes panes; this module calls the user's class for that. Between
+calls an object exists only as the bytes of its `snapshot`, and is restored to be merged or
+finished. So what is stored, sent and merged is the same, and two objects never share anything.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from tidegate.operate.process.plain import NotPlain
 from tidegate.operate.process.snapshot import StoredHead, read, write
 
 OBJECT = pa.large_binary()
-"""The state: one object, as a checkpoint has those of processes."""
+"""The type of a state: the bytes of one object, as a checkpoint has it."""
 
 _MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True)
 class MergeableProcess:
-    """What a process over windows is, apart from the types of the columns that it sees.
+    """A process over windows, without the types of its columns.
 
-    `columns` are their names, `keys` those that the groups are made by. `identity` is what tells
-    one class from another in every run, `name` what messages call it.
+    `columns` are the names of the columns that it sees, `keys` the ones that the windows are
+    grouped by. `identity` tells classes apart, the same in every run. Messages use `name`.
     """
 
     factory: Callable[[], Process]
@@ -54,7 +53,7 @@ class MergeableProcess:
 
 @dataclass(frozen=True)
 class ObjectFamily:
-    """Makes, merges and finishes objects, one per group; errors name the class and the method."""
+    """Makes, merges and finishes one object for each group; errors name class and method."""
 
     process: MergeableProcess
     types: tuple[pa.DataType, ...]
@@ -68,7 +67,7 @@ class ObjectFamily:
         return pa.list_(pa.struct(self.process.output))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        """New objects that have seen the tuples of their groups, in the total order.
+        """Make one object for each group, and let it see the group's tuples in the total order.
 
         The last three columns are those of the order.
         """
@@ -103,7 +102,7 @@ class ObjectFamily:
 
     @cached_property
     def spec(self) -> ProcessSpec:
-        """The process as those know it who feed objects and take their rows."""
+        """The process as `Feed` and `OutputRows` need it."""
         process = self.process
         return ProcessSpec(
             factory=process.factory,
@@ -139,7 +138,7 @@ class ObjectFamily:
         return self._written(made)
 
     def _merged(self, parts: Sequence[bytes]) -> bytes:
-        """One object in the place of several of a group, which take each other in from the left."""
+        """Merge several objects of a group into the first one, from left to right."""
         first, *others = (self._read(part) for part in parts)
         for other in others:
             given = self._call("merge", first.merge, other)
@@ -149,7 +148,7 @@ class ObjectFamily:
         return self._written(first)
 
     def _silent(self, method: str, given: Any, at: str) -> None:
-        """Refuse rows that come before all has been seen."""
+        """Refuse rows before `finish`: other objects may have seen tuples of the window."""
         empty = given is None or (isinstance(given, list) and not given)
         if not empty and not (isinstance(given, pa.Table) and not given.num_rows):
             requirement = (
@@ -198,7 +197,7 @@ class ObjectFamily:
 
 
 def _lists(rows: pa.Table, count: int, type_: pa.StructType) -> pa.Array:
-    """The rows of each of so many groups as a list, in the order in which they were given."""
+    """One list of rows for each of `count` groups, in the order in which the rows were given."""
     number, place = (rows.column(f"trigger_{n}").to_numpy() for n in ("bucket", "number"))
     rows = rows.take(pa.array(np.lexsort([place, number]))).combine_chunks()
     sizes: Ints = np.bincount(number, minlength=count)

@@ -1,8 +1,8 @@
-"""Ranked: quantiles of one argument from a sample of its values, with the ends of their intervals.
+"""Ranked: quantiles of one argument from a sample of its values, with confidence intervals.
 
-The rank error is known before there is a value, whatever the values are, so each group is answered
-by itself and nothing but the sample is kept. Windows that overlap share the sample of a depth, and
-go from one to the next as exact quantiles do (`kernels.slide`). Checked against the promise in
+The rank error depends on the sizes of sample and group, not on the values. So each group is
+answered by itself, and only the sample is kept. Overlapping windows share the samples of one depth,
+and slide from one to the next as exact quantiles do (`kernels.slide`). The promise is checked in
 `tests/operate/aggregate/test_coverage.py`.
 """
 
@@ -20,25 +20,26 @@ from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
 from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
 from tidegate.operate.aggregate.functions.holistic import Quantile
-from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
+from tidegate.operate.aggregate.sampled import Sampled, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Floats, Ints, Mask, floats, one_zero
 from tidegate.operate.kernels.slide import Sliding
 from tidegate.operate.kernels.sort import sorted_values
 from tidegate.operate.kernels.window import expand
 
 TUPLES, ROWS = "tuples", "rows"
-"""The fields of a result beside those of the quantiles: how many values there were, and how many of
-them were sampled."""
+"""The fields of a result beside the quantiles: the number of values, and how many of them were
+sampled."""
 
 Places = Callable[[Ints], tuple[Floats, Floats]]
-"""The values of groups at places in ascending order, and those after them, if there are such."""
+"""From a place in the sorted values of each group to the values there, and the next ones."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Which quantiles are asked for, within which rank error, and how sure that must be."""
+    """Which quantiles are asked for, within which rank error and with which confidence."""
 
     seed: int
     fractions: tuple[float, ...]
@@ -48,14 +49,14 @@ class Ranking:
 
     @cached_property
     def sampling(self) -> Sampling:
-        """As many values as the quantile takes that is farthest from the middle."""
+        """The sample that the most demanding of the quantiles needs."""
         return Sampling(self.seed, max(map(self.rows_for, self.fractions)), most=self.most)
 
     def rows_for(self, fraction: float) -> int:
         return rank_rows(self.error, self.confidence, fraction)
 
     def bound(self, rows: Ints, tuples: Ints) -> Floats:
-        """By how much the rank of any of the quantiles is off at most."""
+        """The largest rank error of the quantiles, by group."""
         bounds = [rank_bound(rows, tuples, self.confidence, f) for f in self.fractions]
         widest: Floats = np.maximum.reduce(bounds)
         return widest
@@ -131,12 +132,12 @@ class Ranked:
         return pa.concat_arrays(found).take(pa.array(place))
 
     def _within_most(self, rows: Ints) -> Mask:
-        """Samples by depth that no limit has cut; as many as the limit may be what is left."""
+        """Marks samples that the limit has not cut; one of exactly that size may have been."""
         most = self.ranking.most
         return np.ones(len(rows), np.bool_) if most is None else rows < most
 
     def _lowest(self, values: Floats, words: Words, first: Ints, last: Ints) -> States:
-        """Priorities and values of lowest priority, as many as the limit, of some windows."""
+        """The rows of lowest priority of some windows, as many as the limit, as states."""
         most = self.ranking.most
         assert most is not None
         window, row = expand(first, last - 1)
@@ -144,12 +145,11 @@ class Ranked:
         sizes = last - first
         ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[window]
         taken = order[ranks < most]
-        offsets = np.append(0, np.cumsum(np.minimum(sizes, most))).astype(np.int32)
-        columns = (pa.array(column[row[taken]]) for column in (words, values))
-        return [pa.ListArray.from_arrays(pa.array(offsets), column) for column in columns]
+        columns = [pa.array(column[row[taken]]) for column in (words, values)]
+        return as_lists(np.minimum(sizes, most), columns)
 
     def _answers(self, tuples: Ints, rows: Ints, places: Places) -> pa.Array:
-        """The results of groups or windows; where the sample is all there is, all ends are one."""
+        """The results of groups or windows; an interval is one value where the sample is all."""
         whole, empty = rows >= tuples, rows == 0
         columns: list[pa.Array] = [pa.array(tuples), pa.array(rows)]
         for fraction in self.ranking.fractions:

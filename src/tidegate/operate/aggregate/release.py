@@ -1,9 +1,9 @@
-"""Releases what was stored for the samples of windows that have too many groups for a budget.
+"""Releases the priorities of samples in panes that have too many groups for a budget.
 
-A pane whose groups take more rows than the budget has, one each at least, is in no window that a
-sample answers: its groups have no fewer tuples in the window. So the priorities of its tuples are
-of no more use. They go at the batch that shows it, and again where the partials of a pane are
-merged.
+Each group of a window takes at least one row of the budget. If the groups of a pane alone take more
+rows than the budget has, no window over the pane can be answered from a sample, because its groups
+only grow. So the priorities in that pane are useless. They are removed in the batch that shows it,
+and again where the partials of a pane are merged.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import pyarrow as pa
 from tidegate.batch import ints
 from tidegate.operate.aggregate.drawn import DRAWN, Drawing, emptied
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.sampled import list_sizes
 from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.kernels.total import sum_integers
 
 
 def released(spec: AggregateSpec, partials: pa.Table, *, splits_keys: bool = False) -> pa.Table:
-    """Partials without the priorities of panes whose groups take more rows than a budget has.
+    """Remove the priorities of panes whose groups take more rows than the budget has.
 
-    Who sees some of the groups of a pane only may find fewer of them, and releases nothing. A row
-    is a group, unless a placement `splits_keys`: then groups are counted, which costs. Nothing
-    is counted again of what was released before.
+    An instance that sees only some groups of a pane counts fewer, and may release nothing: that is
+    safe. A row is a group, unless the placement `splits_keys`; then it counts groups, which costs
+    a pass. Panes that were released before are not counted again.
     """
     for function in (f for f in spec.functions if f.definition is DRAWN):
         drawing: Drawing = function.parameters[0]
@@ -48,7 +48,7 @@ def released(spec: AggregateSpec, partials: pa.Table, *, splits_keys: bool = Fal
 
 
 def _taken(pane: Ints, panes: int, tuples: Ints, drawing: Drawing) -> Ints:
-    """How many rows the groups of each pane take, with their panes and tuples."""
+    """How many rows of the budget the groups of each pane take at least."""
     rows = np.minimum(np.maximum(tuples, 1), drawing.least)
     return np.bincount(pane, rows, panes).astype(np.int64)
 
@@ -56,7 +56,7 @@ def _taken(pane: Ints, panes: int, tuples: Ints, drawing: Drawing) -> Ints:
 def _taken_of_groups(
     spec: AggregateSpec, partials: pa.Table, panes: Groups, tuples: Ints, drawing: Drawing
 ) -> Ints:
-    """The same where a group may be in several buckets."""
+    """The same where a group may have several rows, in different buckets."""
     keys = [rank(flat(partials.column(name))) for name, _ in spec.keys]
     groups = dense(pack([panes.ranked, *keys], partials.num_rows))
     whole = sum_integers(groups, tuples)

@@ -1,12 +1,11 @@
 """Represented: the functions of a query that sheds by concept, as one aggregate function.
 
-A group is answered from the tuples with a priority below the rate; where these are fewer than a
-few, from the few of lowest priority. Either is a uniform sample of the group, and together they are
-the longer beginning of its tuples in the order of priorities (`approx.sample`). Those below the
-rate are folded as they come, so that the state of a group does not grow with what is kept of it.
-The others are `spare`: rows that wait until the window closes, and of a group that turns out to
-have enough without them they are let go of. Panes, merging, handovers, partitioners and restarts
-treat it as any function.
+A group is answered from its tuples with a priority below the rate. If there are fewer than
+`fewest`, it is answered from the `fewest` tuples of lowest priority. Both are the first tuples of
+the group in the order of priorities, so both are uniform samples (`approx.sample`). Tuples below
+the rate are folded as they come, so the state does not grow with them. The others are `spare`: rows
+that wait until the window closes. They are dropped as soon as the group has enough without them.
+Panes, merging, handovers, partitioners and restarts treat it as any function.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.approx.rate import limit_of
 from tidegate.approx.stratum import lowest_lacking
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.kernels.total import sum_integers
 
@@ -34,19 +33,19 @@ if TYPE_CHECKING:
 
 KEPT = "kept"
 TUPLES = "tuples"
-"""The fields of a result beside those of the functions: how many tuples of the group were looked
-at, and how many there were."""
+"""The fields of a result beside those of the functions: how many tuples of the group were used, and
+how many it had."""
 
 
 MOST_INPUTS = 256
-"""How many columns functions inside one may take."""
+"""The functions inside one take at most so many columns together."""
 
 
 @dataclass(frozen=True)
 class Representation:
-    """Which functions are answered, at which rate, and from how many tuples at least.
+    """Which functions are answered, at which rate, and from at least how many tuples.
 
-    `inputs` are the columns that the functions take, each once.
+    `inputs` are the columns that the functions read, each once.
     """
 
     functions: tuple[Function, ...]
@@ -59,8 +58,8 @@ class Representation:
 class Represented:
     """Functions over the tuples that represent a group.
 
-    The columns are the priorities and what each tuple counts for (`operate.sieve`), then the inputs
-    of the functions, which have these types.
+    Its columns are the priorities, the number of tuples that each one counts for (`sieve.TUPLES`),
+    and the inputs of the functions, which have these `types`.
     """
 
     types: tuple[pa.DataType, ...]
@@ -118,15 +117,15 @@ class Represented:
         else:
             inner = [pa.nulls(groups.n, column.type) for column in inner]
         lists = states[self._spare :]
-        codes = np.repeat(groups.codes, _sizes(lists[0]))
+        codes = inside_lists(groups, lists[0]).codes
         spare = self._spared(codes, kept, [column.flatten() for column in lists])
         return [pa.array(tuples), pa.array(kept), *inner, *spare]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        """A struct of the results, how many tuples they are from, and of how many."""
+        """A struct of the number of tuples, how many of them were used, and the results."""
         count, kept = len(states[0]), states[1].to_numpy()
         lists = states[self._spare :]
-        sizes = _sizes(lists[0])
+        sizes = list_sizes(lists[0])
         inner = states[2 : self._spare]
         if int(sizes.sum()):
             # What is left of the spare rows is needed: `_spared` keeps no others.
@@ -147,7 +146,7 @@ class Represented:
         return pa.StructArray.from_arrays([states[0], looked_at, *map(flat, results)], fields)
 
     def _folded(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
-        """The states of the functions; NULL for groups without a row, which no family is asked."""
+        """The states of the functions; NULL for groups without rows, which families never see."""
         some = _Some.of(groups)
         if not len(some.present):
             types = (type_ for f in self.rule.functions for _, type_ in f.family.state)
@@ -155,27 +154,27 @@ class Represented:
         return some.spread(states_of(self.rule, some.groups, arguments))
 
     def _added(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        """The states of the functions from other states, for groups that all have some."""
+        """Merge states of the functions, for groups that all have some."""
         merged: States = []
         for function, part in zip(self.rule.functions, self._columns, strict=True):
             merged += function.family.merge(groups, states[part.start - 2 : part.stop - 2])
         return merged
 
     def _spared(self, codes: Ints, kept: Ints, columns: Sequence[pa.Array]) -> States:
-        """Of each group as many rows of lowest priority as it still lacks, as lists.
+        """The spare rows of groups as lists: those of lowest priority, as many as a group lacks.
 
-        `codes` are the groups of rows, whose priorities are the first column. Other parts of a
-        group can only make it lack fewer, so that what is left out here is never needed.
+        `codes` has the group of each row, and the first column its priority. Merging with other
+        parts of a group can only lower what it lacks, so no row that is dropped here is needed
+        later.
         """
         lacking = np.maximum(self.rule.fewest - kept, 0)
         rows, sizes = lowest_lacking(codes, columns[0].to_numpy(), lacking)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
         chosen = pa.array(rows)
-        return [pa.ListArray.from_arrays(offsets, column.take(chosen)) for column in columns]
+        return as_lists(sizes, [column.take(chosen) for column in columns])
 
 
 class FunctionsOverRows(Protocol):
-    """Functions that are folded over rows, and the columns that they take, each once."""
+    """Functions that are folded over rows, and the columns that they read, each once."""
 
     @property
     def functions(self) -> tuple[Function, ...]: ...
@@ -195,7 +194,7 @@ def states_of(rule: FunctionsOverRows, groups: Groups, arguments: Sequence[pa.Ar
 
 @dataclass(frozen=True)
 class _Some:
-    """The groups that have rows, ascending, of `count`; and the rows by the numbers of these."""
+    """The groups that have rows, out of `count`, ascending; `groups` numbers only these."""
 
     present: Ints
     groups: Groups
@@ -212,7 +211,7 @@ class _Some:
         return _Some(present, Groups(codes, len(present)), groups.n)
 
     def spread(self, states: States) -> States:
-        """States of these groups as states of all; the others are NULL."""
+        """Spread the states of these groups over all groups; the others get NULL."""
         if len(self.present) == self.count:
             return states
         places, missing = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
@@ -224,9 +223,10 @@ class _Some:
 def _merged(
     groups: Groups, states: Sequence[pa.Array], join: Callable[[Groups, Sequence[pa.Array]], States]
 ) -> States:
-    """States joined by group; one alone stays as it is, and where many are, none of them is joined.
+    """Join the states of each group; a state that is alone in its group stays as it is.
 
-    To join it would make no difference: it is only that most groups of a stream with many have one.
+    To join a single state would change nothing. In a stream with many groups most states are
+    single, so leaving them out saves work. Where most are not, all are joined in one call.
     """
     several = groups.counts > 1
     if 2 * several.sum() >= groups.n:
@@ -247,18 +247,13 @@ def _after(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def _those(columns: Sequence[pa.Array], mask: Mask) -> list[pa.Array]:
-    """The marked rows; large groups have nothing to spare, so that all or none often are."""
+    """The marked rows; often all or none are marked, and then nothing is copied."""
     if mask.all():
         return list(columns)
     if not mask.any():
         return [column.slice(0, 0) for column in columns]
     chosen = pa.array(mask)
     return [column.filter(chosen) for column in columns]
-
-
-def _sizes(lists: pa.Array) -> Ints:
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
 
 
 REPRESENTED = RuledFunction(

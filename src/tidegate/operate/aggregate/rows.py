@@ -19,14 +19,14 @@ from tidegate.operate.port import Port
 WINDOW = ("window_start", "window_end")
 
 PLACE = "place"
-"""The place of a row in the list that it was in."""
+"""The column with the place of a row in its list."""
 
 
 def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
-    """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do.
+    """Apply HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can.
 
-    `keys` are the columns that tell rows of one window apart, in the order that counts. Rows that
-    one group has several of stay in their order.
+    `keys` are the columns that tell rows of one window apart, the most significant first. Rows of
+    one window with equal keys keep their order.
     """
     if port.unnests is not None:
         results, keys = unnested(results, port.unnests), [*keys, PLACE]
@@ -53,9 +53,9 @@ def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
 
 
 def unnested(results: pa.Table, name: str) -> pa.Table:
-    """A row for each entry of the lists of structs in a column, its fields as o0, o1, ...
+    """One row for each entry of the lists of structs in a column, its fields as o0, o1, ...
 
-    The other columns are repeated; `place` counts the rows of a list.
+    The other columns are repeated. PLACE numbers the rows of a list.
     """
     lists = flat(results.column(name))
     parents = integers(pc.list_parent_indices(lists).cast(pa.int64()))

@@ -1,8 +1,8 @@
-"""Sampled: the tuples that an answer is estimated from, as an aggregate function among others.
+"""Sampled: a sample of tuples as the state of an aggregate function.
 
-Panes, merging, handovers and restarts treat it as any function, because a sample of a union can be
-made from samples of its parts (`approx.sample`). No user can call it: who finishes windows reads
-its states, takes their rows, and runs the ordinary families over them.
+Panes, merging, handovers and restarts treat it as any function, because the sample of a union can
+be made from the samples of its parts (`approx.sample`). Users cannot call it. The answer of a
+window takes the rows out of the states, and runs the ordinary families over them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
@@ -22,16 +21,17 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, valid
 from tidegate.operate.kernels.total import sum_integers
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which tuples a sample takes: at least k of each group, and with `most` no more than that.
+    """Which tuples a sample takes: at least k of each group, and at most `most`, if it is given.
 
-    With `skips_null`, tuples whose arguments are all NULL are not among those it is taken of. These
-    are also the ones for which the condition of a FILTER does not hold.
+    With `skips_null` it ignores tuples whose arguments are all NULL. The tuples for which the
+    condition of a FILTER does not hold are among these.
     """
 
     seed: int
@@ -47,12 +47,12 @@ class Sampling:
 
     @property
     def text(self) -> str:
-        """How many tuples it takes, for people and for the record of a state."""
+        """How many tuples it takes, for people and for the identity of a state."""
         upto = "or more" if self.most is None else f"to {self.most:,}"
         return f"{self.k:,} rows {upto} of each group"
 
     def seen(self, arguments: Sequence[pa.Array]) -> Mask | None:
-        """The tuples that there are for an aggregate of these arguments; None for all of them."""
+        """Marks the tuples that an aggregate of these arguments sees; None for all of them."""
         masks = [valid(column) for column in arguments] if self.skips_null else []
         there = [mask for mask in masks if mask is not None]
         return reduce(np.logical_or, there) if masks and len(there) == len(masks) else None
@@ -60,10 +60,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class SampledRows:
-    """The rows of samples, one group after the other and by ascending priority in each.
+    """The rows of samples, group after group, each sorted by ascending priority.
 
-    `groups` and `columns`, the arguments in their order, are what `Family.fold` takes; a group
-    may have no rows.
+    `Family.fold` takes `groups` and `columns`, which are the arguments. A group may have no rows.
     """
 
     groups: Groups
@@ -83,10 +82,10 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A sample of the tuples of a group that an aggregate sees, and their number.
+    """The number of tuples that an aggregate sees in a group, and a sample of them.
 
-    What a state holds depends on the tuples alone: their places, their arguments. Its lists are in
-    any order.
+    The content of a state depends only on the places and arguments of the tuples, so it is the same
+    for any cut. The order inside its lists is not defined.
     """
 
     types: tuple[pa.DataType, ...]
@@ -114,20 +113,16 @@ class Sampled:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         tuples = sum_integers(groups, states[0].to_numpy())
         _, priority, *arguments = states
-        codes = np.repeat(groups.codes, list_sizes(priority))
         words: Words = priority.flatten().to_numpy()
-        inside = Groups(codes, groups.n)
-        return [
-            pa.array(tuples),
-            *self._lists(inside, words, [column.flatten() for column in arguments]),
-        ]
+        rows = [column.flatten() for column in arguments]
+        return [pa.array(tuples), *self._lists(inside_lists(groups, priority), words, rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """How many tuples there were, sampled or not."""
         return states[0]
 
     def _lists(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
-        """The samples of groups as lists, those of the priorities first."""
+        """The samples of groups as lists; the first list has the priorities."""
         taken = sampled(groups.codes, groups.n, words, self.sampling.k, self.sampling.most)
         rows = None if taken is None else np.flatnonzero(taken)
         groups = groups.where(taken)
@@ -139,14 +134,8 @@ class Sampled:
         return as_lists(groups.counts, columns)
 
 
-def list_sizes(lists: pa.Array) -> Ints:
-    """How many values are in each list."""
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
-
-
 def rows_of(states: Sequence[pa.Array]) -> SampledRows:
-    """The rows in states of `Sampled`, each with the number of its state as its group."""
+    """The rows in states of `Sampled`; the group of a row is the number of its state."""
     _, priority, *arguments = states
     sizes = list_sizes(priority)
     codes = np.repeat(np.arange(len(sizes)), sizes)
@@ -157,7 +146,7 @@ def rows_of(states: Sequence[pa.Array]) -> SampledRows:
 
 
 def chosen_rows(states: Sequence[pa.Array], chosen: Mask) -> States:
-    """States of `Sampled` with some of their rows, which are marked in the order of the lists."""
+    """States of `Sampled` with only the chosen rows; `chosen` follows the order of the lists."""
     count, *lists = states
     sizes = list_sizes(lists[0])
     codes = np.repeat(np.arange(len(sizes)), sizes)
@@ -166,17 +155,11 @@ def chosen_rows(states: Sequence[pa.Array], chosen: Mask) -> States:
 
 
 def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
-    """States of `Sampled` with at most k rows of each: those of lowest priority."""
+    """States of `Sampled` with at most the k rows of lowest priority in each."""
     rows = rows_of(states)
     kept = np.flatnonzero(rows.ranks < k)
     columns = [column.take(pa.array(kept)) for column in (pa.array(rows.priority), *rows.columns)]
     return [states[0], *as_lists(np.minimum(rows.sizes, k), columns)]
-
-
-def as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
-    """Lists of so many values each, which follow each other in the columns."""
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-    return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
 
 SAMPLED = RuledFunction(

@@ -1,17 +1,17 @@
-"""What is told of each window of an aggregate that sheds: how much was kept, the error, the drift.
+"""The figures of windows of an aggregate that sheds: how much was kept, the error, the drift.
 
-The **error** of a window is estimated from what was kept: the mean, over the groups, of the error
-that is to be expected of the worst of its means, sums and counts (equation 2.5 with expected errors
-in place of those that nobody knows). The mean of n of N tuples with variance v is off by
-sqrt(2 / pi) sqrt(v / n (1 - n / N)) on average. Groups that nothing is left of are not in it: that
-can be so where tuples are shed uniformly, and only there. Nor are other functions.
+The **error** of a window is estimated from what was kept. For each group it is the expected error
+of the worst of its means, sums and counts; the window has the mean over its groups (equation 2.5
+with expected errors, as the real ones are unknown). The mean of n of N tuples with variance v is
+off by sqrt(2 / pi) sqrt(v / n (1 - n / N)) on average. Other functions do not count, nor do groups
+of which nothing is left; only uniform shedding can lose a group.
 
-The **half error** is what it would be if half of the tuples were shed, whatever is. The error grows
-with sqrt((1 - p) / p), where p is the share that is kept, so it says the share for any error
-(`share_within`). It is told of aggregates without groups, as section 5.6.2.1 of the dissertation
-has it: of small groups more is kept than the share.
+The **half error** is the error if half of the tuples were shed. The error grows with
+sqrt((1 - p) / p), where p is the share that is kept. So the half error gives the share for any
+error (`share_within`). It is reported for aggregates without groups only, as in section 5.6.2.1 of
+the dissertation, because small groups keep more than the share.
 
-The **drift** is that of the concept since the window before, where the instance has both.
+The **drift** is that of the concept since the window before, where the instance knows both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from math import pi, sqrt
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,16 +35,16 @@ from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.represented import TUPLES
 from tidegate.operate.figures import MOST_WINDOWS, ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
-from tidegate.operate.kernels.order import Ints, flat, integers
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Floats, Ints, flat, integers
 from tidegate.operate.operator import InstanceWork
 from tidegate.route.bucket import hash_of
 
-Floats = npt.NDArray[np.float64]
 Spreads = Sequence[Floats]
 """By group: the numbers of values, the means and the variances."""
 
 CONCEPT = "concept"
-"""Under which name the newest concept is kept for the next batch."""
+"""The name under which the newest concept is left for the next batch."""
 
 SHED_SHOWN = (
     ShownFigure("kept", "kept", "share", brief=True),
@@ -56,7 +55,7 @@ SHED_SHOWN = (
 )
 
 _EXPECTED = sqrt(2 / pi)
-"""The mean of what is normally distributed around 0 with deviation 1, in absolute terms."""
+"""The mean absolute value of a standard normal variable."""
 
 _OF, _KEPT, _ERRORS, _ESTIMATED = "shed_of", "shed_kept", "shed_errors", "shed_estimated"
 _HALF_ERRORS = "shed_half_errors"
@@ -64,7 +63,7 @@ _HALF_ERRORS = "shed_half_errors"
 
 @dataclass(frozen=True)
 class Concept:
-    """What the window that ends here was about, of the groups of an instance."""
+    """The concept of the window that ends at `end_us`, over the groups of one instance."""
 
     end_us: int
     groups: GroupConcept | None
@@ -73,7 +72,7 @@ class Concept:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of closed windows, one after the other: what is told of each, by column."""
+    """The figures of groups in closed windows, in columns, window after window."""
 
     kept: Ints
     tuples: Ints
@@ -83,7 +82,7 @@ class _Groups:
     spread: Spreads | None
 
     def part(self, start: int, stop: int) -> _Groups:
-        """Those of one window."""
+        """The groups of one window."""
         part = slice(start, stop)
         words = None if self.words is None else self.words[part]
         spread = None if self.spread is None else [column[part] for column in self.spread]
@@ -91,7 +90,7 @@ class _Groups:
         return _Groups(self.kept[part], self.tuples[part], errors, half_errors, words, spread)
 
     def concept(self, end_us: int) -> Concept:
-        """What a window is about that these are all groups of."""
+        """The concept of a window, if these are all of its groups."""
         if self.words is not None:
             return Concept(end_us, GroupConcept.of(self.words, self.tuples), None)
         if self.spread is None or not np.isfinite(self.spread[2][0]):
@@ -102,13 +101,13 @@ class _Groups:
 
 @dataclass(frozen=True)
 class ShedAnswer(WindowAnswer):
-    """The results of tuples that were kept, which ports scale, and what is told of the windows.
+    """The results over the kept tuples, which ports scale, and the figures of windows.
 
-    By concept `state` is the column of the represented functions, whose fields the others name;
-    uniformly it is None and `counts` has how many tuples of a group were kept. `spreads` are those
-    of the values of means and sums; where `sums`, some estimate also depends on how many tuples of
-    a group happened to be kept. `excess` has the sum of the excess of tuples (`operate.sieve`).
-    Over a join that sheds, `estimated` has how many there would be.
+    `state` is the column of the represented functions where shedding is by concept; the other names
+    are fields of it. It is None where shedding is uniform. `counts` has the number of kept tuples
+    of a group. `spreads` have the spread of the values of each mean and sum. `sums` says that some
+    estimate also depends on how many tuples happened to be kept. `excess` has the sum of the excess
+    of tuples (`sieve.py`). Over a join that sheds, `estimated` has the estimated number of pairs.
     """
 
     rate: float
@@ -141,22 +140,25 @@ class ShedAnswer(WindowAnswer):
         )
 
     def column(self, rows: pa.Table, name: str) -> pa.Array:
-        """A column of closed windows, or a field of what is represented."""
+        """A column of closed windows, or a field of the represented functions."""
         if self.state is None:
             return flat(rows.column(name))
         return flat(rows.column(self.state)).field(name)
 
 
 class ShedWindows(AnswerBatch):
-    """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
+    """Collects the figures of closed windows, in the order of their ends.
+
+    Holds the newest MOST_WINDOWS, and the concept of the last one.
+    """
 
     def __init__(self, columns: ShedAnswer, spec: AggregateSpec, kept: Kept) -> None:
         super().__init__(spec)
         self.rows_shed = 0
-        """By concept, tuples that results are not from, of windows that follow without overlap.
+        """How many tuples shedding by concept has left out of the results.
 
-        Where windows overlap these are every second, third and so on, so that no tuple counts
-        twice. What map tasks have dropped depends on how the input was cut; this does not.
+        Of overlapping windows only every n-th is counted, so that no tuple counts twice. Unlike the
+        tuples that map tasks drop, this number does not depend on how the input was cut.
         """
         self._columns = columns
         self._window = spec.window
@@ -170,7 +172,7 @@ class ShedWindows(AnswerBatch):
         if not len(ends):
             return
         self.rows_shed += self._shed(rows, ends)
-        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
+        first = np.flatnonzero(run_starts(ends))[-MOST_WINDOWS:]
         groups = self._groups(rows.slice(first[0]))
         bounds = [*(first - first[0]).tolist(), len(groups.kept)]
         for start, stop in pairwise(bounds):
@@ -182,7 +184,7 @@ class ShedWindows(AnswerBatch):
         return {"shed": self.rows_shed}
 
     def figures(self) -> tuple[WindowFigures, ...]:
-        """What is told; the newest concept is left for the next batch."""
+        """The figures; also leaves the newest concept for the next batch."""
         if self._newest is not None:
             groups = self._newest.groups
             nbytes = 0 if groups is None else groups.groups.nbytes + groups.tuples.nbytes
@@ -222,7 +224,7 @@ class ShedWindows(AnswerBatch):
         )
 
     def _excess(self, rows: pa.Table) -> Floats:
-        """How many tuples more those stand for that were kept than the first rate says."""
+        """For how many tuples more the kept ones stand than the first rate says."""
         columns = self._columns
         if columns.excess is None:
             return np.zeros(rows.num_rows)
@@ -230,11 +232,11 @@ class ShedWindows(AnswerBatch):
         return found
 
     def _errors(self, kept: Ints, rest: Floats, spreads: Sequence[Spreads]) -> Floats:
-        """Of each group the largest error that is to be expected; NaN where nothing is estimated.
+        """The largest expected error of each group; NaN where nothing is estimated.
 
-        `rest` is the share of its tuples that was shed. Given the share that was kept in its place,
-        it is the half error. Where tuples are counted by chance, a sum is off by its count and by
-        its values.
+        `rest` is the share of tuples that was shed. With the kept share instead, the result is the
+        half error. Where the number of kept tuples is random, the error of a sum has two parts: of
+        the count, and of the values.
         """
         columns = self._columns
         chance = np.zeros(len(kept))
@@ -267,11 +269,11 @@ class ShedWindows(AnswerBatch):
         self._newest, self._told[end_us] = concept, told
 
     def _told_of(self, end_us: int, tuples: int, kept: int) -> dict[str, float]:
-        """How many tuples the groups of a window have that have rows, and how many were kept."""
+        """The tuples of the groups in a window that have rows, and how many were kept."""
         return {_OF: tuples, _KEPT: kept}
 
     def _drift(self, after: Concept) -> dict[str, float]:
-        """Since the window before; of an instance that has not seen it, nothing."""
+        """The drift since the window before; nothing if the instance has not seen that window."""
         before = self._newest
         if before is None or not self._window.follows(after.end_us, before.end_us):
             return {}
@@ -284,7 +286,7 @@ class ShedWindows(AnswerBatch):
 
 
 def shed_window(totals: Values) -> dict[str, float]:
-    """The figures of a window, from the sums of what its instances told."""
+    """The figures of a window, from the sums over its instances."""
     found: dict[str, float] = {n: totals[n] for n in ("overlap", "distance") if n in totals}
     if totals.get(_OF):
         found["kept"] = totals[_KEPT] / totals[_OF]
@@ -299,7 +301,7 @@ def shed_window(totals: Values) -> dict[str, float]:
 
 
 def share_within(error: float, half_error: float) -> float:
-    """The share that may be shed for an expected error, by the half error."""
+    """The share of tuples that may be shed for an expected error, given the half error."""
     if half_error == 0:
         return 1.0
     return error**2 / (error**2 + half_error**2)

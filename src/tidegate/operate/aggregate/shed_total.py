@@ -1,8 +1,8 @@
-"""Sheds to a total: a window keeps its share of tuples exactly, and drops groups for it.
+"""Sheds to a total: a window keeps exactly its share of tuples, and drops groups if it must.
 
-All groups of a window come to one instance, which divides what is due of the window among them
-(`approx.quota`) and answers each from that many of its candidates. Groups that get none have no
-row; how many they are and how many tuples they had is counted.
+All groups of a window come to one instance. It divides the number of tuples that the window may
+keep among its groups (`approx.quota`), and answers each group from that many of its candidates.
+Groups that get none have no row; they and their tuples are counted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from tidegate.approx.quota import quotas
 from tidegate.operate.aggregate.answer import Channels
-from tidegate.operate.aggregate.candidates import first_rows, lowest_word, sizes_of
+from tidegate.operate.aggregate.candidates import first_rows, lowest_word
 from tidegate.operate.aggregate.figures import merged_window
 from tidegate.operate.aggregate.pane import AggregateSpec, results_of
 from tidegate.operate.aggregate.shed_figures import SHED_SHOWN, ShedAnswer, ShedWindows
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values
 from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.operate.operator import InstanceWork
 
@@ -38,7 +40,7 @@ TOTAL_SHOWN = (
 
 @dataclass(frozen=True)
 class TotalAnswer(ShedAnswer):
-    """The same with a share of all tuples of a window: groups that get none are dropped."""
+    """A shed answer that keeps a share of all tuples of a window, and drops groups if it must."""
 
     together: ClassVar[bool] = True
     piecewise: ClassVar[bool] = False
@@ -71,7 +73,7 @@ class TotalAnswer(ShedAnswer):
 
 
 class TotalWindows(ShedWindows):
-    """Divides windows among their groups as they come, and counts the groups that are dropped."""
+    """Divides each window's share among its groups, and counts the groups that are dropped."""
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
@@ -92,7 +94,7 @@ class TotalWindows(ShedWindows):
         return super().counts() | self._dropped
 
     def _count(self, ends: Ints, held: States, kept: Ints) -> None:
-        """What groups are dropped; of windows that overlap, each tuple counts once (`_shed`)."""
+        """Count the dropped groups; of overlapping windows each tuple counts once (`_shed`)."""
         tuples: Ints = flat(held[0]).to_numpy()
         gone = kept == 0
         apart = gone & self._window.apart(ends)
@@ -110,9 +112,9 @@ class TotalWindows(ShedWindows):
 
 
 def _divided(ends: Ints, held: States) -> Ints:
-    """How many candidates each group of each window keeps; the groups of a window are adjacent."""
+    """How many candidates each group keeps; the groups of a window must be adjacent."""
     due: Ints = flat(held[1]).to_numpy()
-    candidates, lowest = sizes_of(held[2]), lowest_word(held)
+    candidates, lowest = list_sizes(held[2]), lowest_word(held)
     parts = [
         quotas(due[start:stop], candidates[start:stop], lowest[start:stop])
         for start, stop in pairwise(_bounds(ends))
@@ -121,6 +123,5 @@ def _divided(ends: Ints, held: States) -> Ints:
 
 
 def _bounds(ends: Ints) -> list[int]:
-    """Where windows begin among their groups, and behind the last."""
-    first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))
-    return [*first.tolist(), len(ends)]
+    """Where each window begins among the rows, and the number of rows."""
+    return [*np.flatnonzero(run_starts(ends)).tolist(), len(ends)]

@@ -1,7 +1,6 @@
-"""State beside the panes: what map tasks send on a channel of their own, and one instance stores.
+"""State beside the panes: map tasks send it on a channel of its own, and one instance stores it.
 
-Each kind of it is a table whose rows live for some time from a number on, the `order`, and is the
-keeper of that part of the state as well.
+Each kind is a table with a column `order` that decides how long a row lives. It is its own keeper.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 _PARTS = 16
-"""How many parts of what is known are kept apart in memory."""
+"""With more tables in memory than these, they are merged into one."""
 
 
 class SideState(Keeper):
     """Derive from it as a frozen dataclass."""
 
     name: ClassVar[str]
-    """Of the channel, and of the part of the state in a manifest."""
+    """The name of the channel, and of the part of the state in a manifest."""
 
     order: ClassVar[str]
 
@@ -38,7 +37,7 @@ class SideState(Keeper):
 
     @abstractmethod
     def first(self, frontier_us: int) -> int:
-        """The first number that may still be asked for."""
+        """The lowest `order` that is needed at a frontier."""
 
     @property
     def columns(self) -> list[str]:
@@ -50,7 +49,7 @@ class SideState(Keeper):
         return OrderHorizon(self.order, self.first(frontier_us))
 
     def merged(self, parts: Sequence[pa.Table]) -> pa.Table:
-        """Several tables as one."""
+        """Merge tables into one; override it where rows can be added up."""
         return pa.concat_tables(parts)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
@@ -59,14 +58,14 @@ class SideState(Keeper):
     def read(
         self, state: Mapping[str, Sequence[Segment]], store: Store, frontier_us: int
     ) -> list[pa.Table]:
-        """What segments have that may still be asked for, in the order in which it came."""
+        """Read the segments that are needed at a frontier, in the order in which rows came."""
         first = self.first(frontier_us)
         live = [s for s in state.get(self.name, ()) if s.high >= first]
         tables = (read_segment(store, s, None, self.schema.names) for s in live)
         return [table.replace_schema_metadata(None) for table in tables]
 
     def known(self, work: InstanceWork, arrived: Sequence[pa.Table]) -> list[pa.Table]:
-        """All that may be asked for, what arrived in this batch last; it is left for the next."""
+        """All rows that are needed, those of this batch last; leaves them for the next batch."""
         held: list[pa.Table] | None = work.kept.take(self.name)
         if held is None:
             held = self.read(work.state, work.store, work.previous_us)
@@ -74,7 +73,7 @@ class SideState(Keeper):
         lasting = [
             part for part in known if part.num_rows and ints(part, self.order).max() >= first
         ]
-        # Merging costs, and is done seldom; so what waits stays small.
+        # To merge costs a pass over all rows, so it is done once for many batches.
         if len(lasting) > _PARTS:
             lasting = [self._lasting(lasting, work)]
         work.kept.leave(self.name, lasting, sum(part.nbytes for part in lasting))
@@ -83,7 +82,7 @@ class SideState(Keeper):
     def written(
         self, work: InstanceWork, arrived: Sequence[pa.Table]
     ) -> dict[str, tuple[Segment, ...]]:
-        """What arrived as one segment: all instances may know it, and one of them writes it."""
+        """Write what arrived as one segment. All instances may get the rows; one writes them."""
         if not arrived:
             return {}
         if work.instance != work.mapping.owners[0]:

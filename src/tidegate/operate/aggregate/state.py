@@ -1,4 +1,4 @@
-"""What an aggregate keeps: partials of open panes, and sealed panes that open windows need."""
+"""The state of an aggregate: partials of open panes, and complete panes that open windows need."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from tidegate.state.segment import Absent, Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 PANES = "panes"
-"""What the segments hold, by the name that they have below the operator in a manifest."""
+"""The name of this part of the state in a manifest."""
 
 _APART_ROWS = 2_048
-"""Parts with fewer rows share a segment: a file costs more than their dead rows."""
+"""Parts with fewer rows share a segment: one more file would cost more than their dead rows."""
 
 
 @dataclass(frozen=True)
 class PaneHorizon:
-    """Which rows of which segments a frontier has left behind.
+    """Which rows of segments are needed at a frontier.
 
-    Of a segment's rows, those in panes below its `tag` are complete panes, needed while a window
-    over them is open; the others are partials, needed until their pane is complete.
+    The rows of a segment in panes below its `tag` are complete panes: they are needed while a
+    window over them is open, from pane `needed` on. The other rows are partials: they are needed
+    until their pane is complete, from pane `sealed` on.
     """
 
     needed: int
@@ -69,7 +70,7 @@ class PaneHorizon:
 
 @dataclass(frozen=True)
 class PaneKeeper(Keeper):
-    """Panes of an aggregate; the order of segments counts: a user's states are merged in it."""
+    """Panes of an aggregate; the order of segments matters: a user's states are merged in it."""
 
     spec: AggregateSpec
     order = "pane"
@@ -93,7 +94,7 @@ class PaneKeeper(Keeper):
 
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
-    """The open panes of an instance, out of the segments."""
+    """Read the panes that an instance needs from the segments."""
     mapping = work.mapping
     spans = spans_of(spec, mapping, work.instance)
     horizon = PaneHorizon.at(spec, work.previous_us)
@@ -117,10 +118,10 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
 class PaneTurn:
     """What a batch makes of the panes of an instance.
 
-    Windows that end are closed with `panes`: the complete ones in use, where some have become so.
-    `sealed` is the first pane that may still get tuples. `keep` is what the batch adds to the
-    segments, `held` what stays in memory: None where it does not fit, is not there yet, or is kept
-    on disk alone.
+    `panes` are the complete panes with which windows are closed; it is empty where the batch
+    completes no pane. `keep` is what the batch adds to the segments. `sealed` is the first pane
+    that may still get tuples. `held` is what stays in memory; None where it does not fit, was not
+    read yet, or is kept on disk only.
     """
 
     panes: pa.Table
@@ -129,14 +130,17 @@ class PaneTurn:
     held: OpenPanes | None
 
     def written(self, spec: AggregateSpec, work: InstanceWork) -> tuple[Segment, ...]:
-        """The segments of what is to be kept."""
+        """Write `keep`; after a switch each partial is written by one instance only."""
         keep = self.keep
         if work.mapping.formers:
             keep = [stored(spec, work, part) for part in keep]
         return write_panes(work.store, work.name, keep, self.sealed)
 
     def leave(self, spec: AggregateSpec, work: InstanceWork) -> None:
-        """Leave in memory what the next batch needs, when former owners have finished theirs."""
+        """Leave in memory what the next batch needs.
+
+        Former owners that have no window left at this frontier need nothing any more.
+        """
         held, after = self.held, work.mapping.lasting(work.frontier_us)
         assert held is not None
         if after.formers != work.mapping.formers:
@@ -149,11 +153,12 @@ def turned(
 ) -> PaneTurn:
     """Add the partials of a batch to the open panes, and complete those that the frontier passed.
 
-    The state is read only where a pane becomes complete and nothing is in memory. With
+    It reads the state only where a pane becomes complete and the state is not in memory. With
     `splits_keys` a key may be in several buckets.
     """
     sealed = spec.window.sealed_before(work.frontier_us)
     held: OpenPanes | None = work.kept.take(PANES)
+    # No pane becomes complete, so no window ends: the batch only appends its partials.
     if sealed <= spec.window.sealed_before(work.previous_us):
         if not spec.spills and (held is not None or not work.state.get(PANES)):
             held = (held or OpenPanes()).with_waiting(news)
@@ -166,7 +171,7 @@ def turned(
     ended = released(spec, with_due(spec, due, complete), splits_keys=splits_keys)
     panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
     _, lasting = split(ended, needed)
-    # Where there is much, dividing it costs, and is in vain.
+    # To divide panes costs a copy of them, so do not where they would not fit in memory anyway.
     fits = not spec.spills and work.kept.fits(held.nbytes)
     left = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
     work.spans.mark("instance seal")
@@ -174,10 +179,10 @@ def turned(
 
 
 def with_due(spec: AggregateSpec, due: Sequence[pa.Table], news: pa.Table) -> pa.Table:
-    """Partials that waited, merged with those of a batch, each pane in the order of `merge`.
+    """Merge partials of earlier batches with those of this one, pane by pane.
 
-    Those of later panes than any that waited are merged already, and most panes of a large batch
-    are.
+    Partials of panes that are later than all of the earlier ones are merged already. In a large
+    batch most panes are, so they are left as they came.
     """
     if not due:
         return news
@@ -189,10 +194,10 @@ def with_due(spec: AggregateSpec, due: Sequence[pa.Table], news: pa.Table) -> pa
 def write_panes(
     store: Store, name: str, parts: Sequence[pa.Table], sealed: int
 ) -> tuple[Segment, ...]:
-    """Sealed panes and partials as segments: two where both are large.
+    """Write complete panes and partials as one segment, or as two where both are large.
 
-    Partials are dead as soon as their pane is sealed. In a segment of their own they leave as a
-    whole; beside sealed panes they would have to be compacted away.
+    Partials are dead as soon as their pane is complete. A segment of partials is then deleted as a
+    whole. Beside complete panes, compaction would have to remove them.
     """
     if any(part.num_rows < _APART_ROWS for part in parts):
         parts = [pa.concat_tables(parts)]

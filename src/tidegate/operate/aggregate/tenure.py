@@ -1,8 +1,9 @@
-"""Which instance stores a pane and closes a window whose bucket changes hands.
+"""Decides which instance stores a pane and closes a window when buckets change hands.
 
-Windows belong to the owners of the epoch in which they begin. Where a switch was by window
-recreation, those of an earlier epoch still have windows to finish, which cover panes of later ones:
-such panes go to the owners of both, and are stored by those of the epoch in which they are.
+A window belongs to the owner of the epoch in which it begins. After a switch by window recreation,
+the owner of an earlier epoch still has windows to finish, and these cover panes of later epochs.
+Such a pane goes to the owners of both epochs. The owner of the epoch in which the pane lies stores
+it.
 """
 
 from __future__ import annotations
@@ -10,27 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.kernels.order import Ints, Mask
 from tidegate.operate.operator import InstanceWork, MapWork, Migration, Share
 from tidegate.route.mapping import Mapping
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
 
-Flags = npt.NDArray[np.bool_]
-
 
 def migration_of(spec: AggregateSpec, frontier_us: int, highest: int) -> Migration | None:
-    """Where buckets may change hands, with windows that begin there: see `first_untouched`."""
+    """The times of a switch at the first window without stored tuples (`first_untouched`).
+
+    None where no window before it is open, so that there is nothing to hand over.
+    """
     until_us, over_us = spec.window.first_untouched(frontier_us, highest)
     return Migration(until_us, over_us) if over_us > frontier_us else None
 
 
 def shares_of(spec: AggregateSpec, work: MapWork, partials: pa.Table) -> list[Share]:
-    """Partials for the owners of all windows that cover their panes."""
+    """Send partials to the owners of all windows that cover their panes."""
     parts = (
         (i, partials.filter(pa.array(received(spec, work.mapping, i, partials))))
         for i in range(work.mapping.running)
@@ -38,8 +40,8 @@ def shares_of(spec: AggregateSpec, work: MapWork, partials: pa.Table) -> list[Sh
     return [Share(i, part) for i, part in parts if part.num_rows]
 
 
-def received(spec: AggregateSpec, mapping: Mapping, instance: int, partials: pa.Table) -> Flags:
-    """Which partials an instance needs, for windows that it closes."""
+def received(spec: AggregateSpec, mapping: Mapping, instance: int, partials: pa.Table) -> Mask:
+    """Marks the partials that an instance needs for the windows that it closes."""
     bucket, pane = ints(partials, "bucket"), ints(partials, "pane")
     found = np.zeros(len(pane), np.bool_)
     for owners, (since, over) in zip(mapping.tenures, _covered(spec, mapping), strict=True):
@@ -51,19 +53,19 @@ Span = tuple[int, int, BucketSet]
 
 
 def spans_of(spec: AggregateSpec, mapping: Mapping, instance: int) -> list[Span]:
-    """Of which panes an instance needs which buckets: from one on, and below another."""
+    """The buckets that an instance needs in each range of panes: first, end and buckets."""
     pairs = zip(mapping.tenures, _covered(spec, mapping), strict=True)
     return [(since, over, BucketSet.where(own == instance)) for own, (since, over) in pairs]
 
 
 def needed_of(spans: list[Span], segment: Segment) -> BucketSet:
-    """The buckets of a segment of which it may have partials that an instance needs."""
+    """The buckets of a segment that may have partials which an instance needs."""
     met = [own for since, over, own in spans if segment.low < over and segment.high >= since]
     return BucketSet.union([segment.buckets & own for own in met])
 
 
 def stored(spec: AggregateSpec, work: InstanceWork, partials: pa.Table) -> pa.Table:
-    """Those of the partials of an instance that it writes, and no other does."""
+    """The partials of an instance that it has to write: exactly one instance writes each."""
     bucket, pane = ints(partials, "bucket"), ints(partials, "pane")
     owners = work.mapping.owners_at(bucket, spec.window.begins(pane))
     return partials.filter(pa.array(owners == work.instance))
@@ -72,7 +74,10 @@ def stored(spec: AggregateSpec, work: InstanceWork, partials: pa.Table) -> pa.Ta
 def closings(
     spec: AggregateSpec, work: InstanceWork, panes: pa.Table
 ) -> Iterator[tuple[pa.Table, int, int]]:
-    """The panes whose windows an instance closes, between which ends, in the order of these."""
+    """Give the panes with which an instance closes windows, and between which ends, in order.
+
+    Ends ascend: the windows of a former owner end before those of the next epoch.
+    """
     if not work.mapping.formers:
         yield panes, work.previous_us, work.frontier_us
         return
@@ -85,16 +90,19 @@ def closings(
             above_us = upto_us
 
 
-def closes(work: InstanceWork, bucket: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Flags:
-    """Which windows of these buckets, by their ends, an instance has to close."""
+def closes(work: InstanceWork, bucket: Ints, ends: Ints) -> Mask:
+    """Marks the windows that an instance has to close, given their buckets and ends."""
     mapping = work.mapping
     epochs = np.searchsorted([former.over_us for former in mapping.formers], ends)
-    mine: Flags = mapping.tenures[epochs, bucket] == work.instance
+    mine: Mask = mapping.tenures[epochs, bucket] == work.instance
     return mine
 
 
 def _covered(spec: AggregateSpec, mapping: Mapping) -> list[tuple[int, int]]:
-    """The panes that the windows of each epoch cover: the first, and the one after the last."""
+    """The panes that the windows of each epoch cover: the first, and the one after the last.
+
+    The ranges of two epochs overlap: windows of the earlier one reach into the later one.
+    """
     since = [MIN_US, *(spec.window.pane_at(former.until_us) for former in mapping.formers)]
     over = [*(spec.window.pane_at(former.over_us) for former in mapping.formers), MAX_US]
     return list(zip(since, over, strict=True))

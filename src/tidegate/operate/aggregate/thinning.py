@@ -1,9 +1,9 @@
-"""Leaves out of a batch's partials what cannot be in the sample of a whole pane.
+"""Drops rows of a batch's samples that cannot be in the sample of the whole pane.
 
-Every batch brings a sample of each group of a pane, and all of them wait until it is complete. What
-they come to then is the sample of all. So an instance remembers the priorities that it has written,
-and of what comes later it writes only what is as deep as the sample of all of it: of n batches
-about k (1 + ln n) rows wait in place of k n. Where it does not remember, it writes all.
+Every batch brings a sample of each group, and all of these wait until the pane is complete. Then
+they are merged into one sample of k rows. So an instance remembers the priorities that it has
+written. Of a later batch it writes only rows that would be in the sample of all rows so far: after
+n batches about k (1 + ln n) rows wait, not k n. If it remembers nothing, it writes all rows.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ import pyarrow as pa
 
 from tidegate.approx.sample import depths
 from tidegate.batch import ints
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import Function, merge_rows
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.ranked import RANKED
-from tidegate.operate.aggregate.sampled import SAMPLED, chosen_rows, list_sizes
+from tidegate.operate.aggregate.sampled import SAMPLED, chosen_rows
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.operator import InstanceWork
 
 DEEPEST = "deepest"
 
 MOST_GROUPS = 4_096
-"""With more groups in a batch, looking them up costs more than it saves."""
+"""With more groups in a batch, finding them costs more than it saves."""
 
 
 class Thinning:
-    """What the samples of open panes have already; one for each batch of an instance."""
+    """The samples of open panes so far, without arguments; one object for a batch of an instance.
+
+    Call `thinned` first, and `leave` at the end of the batch.
+    """
 
     def __init__(self, spec: AggregateSpec, work: InstanceWork) -> None:
         found = [f for f in spec.functions if f.definition in (SAMPLED, RANKED)]
-        # Former owners do not store all that they are sent.
+        # Former owners do not store all that they are sent, so they must not count on it.
         self._functions: list[Function] = [] if work.mapping.formers else found
         brief = tuple(_brief(function) for function in found)
         self._spec = AggregateSpec(spec.window, spec.keys, brief)
@@ -40,7 +44,7 @@ class Thinning:
         self._known: pa.Table | None = None
 
     def thinned(self, news: pa.Table) -> pa.Table:
-        """Partials, in the order of their places, without what will not be in a sample."""
+        """Partials without the rows that cannot be in a sample; sorted by pane and keys."""
         if not self._functions or news.num_rows > MOST_GROUPS:
             return news
         known: pa.Table | None = self._work.kept.take(DEEPEST)
@@ -64,21 +68,21 @@ class Thinning:
         return news
 
     def leave(self, sealed: int) -> None:
-        """Remember it for the next batch, without panes that are complete."""
+        """Leave the samples for the next batch, without those of complete panes."""
         if self._known is not None and self._known.num_rows <= MOST_GROUPS:
             open_ = self._known.filter(pa.array(ints(self._known, "pane") >= sealed))
             self._work.kept.leave(DEEPEST, open_, open_.nbytes)
 
 
 def _brief(function: Function) -> Function:
-    """A sample of the same tuples without their arguments."""
+    """The function that samples the same tuples without their arguments."""
     (rule,) = function.parameters
     sampling = rule.sampling if function.definition is RANKED else rule
     return Function(function.name, SAMPLED.name, parameters=(sampling,))
 
 
 def _least_depths(lists: pa.Array) -> Ints:
-    """The least depth in each sample; 0 of none."""
+    """The least depth in each sample; 0 for an empty one."""
     sizes = list_sizes(lists)
     least = np.zeros(len(sizes), np.int64)
     there = sizes > 0
@@ -89,28 +93,23 @@ def _least_depths(lists: pa.Array) -> Ints:
 
 
 def _joined(spec: AggregateSpec, known: pa.Table, mine: pa.Table) -> tuple[pa.Table, Ints]:
-    """Both tables merged, and where the rows of the second are then.
+    """Merge both tables; gives the merged one, and the places of the second's rows in it.
 
-    From batch to batch groups are mostly the same: then nobody has to look for them.
+    From batch to batch the groups are mostly the same. Then no search is needed.
     """
     names = spec.partial_schema.names[: 2 + len(spec.keys)]
     if not known.select(names).equals(mine.select(names)):
         merged = merge(spec, [known, mine])
         return merged, _places(merged.select(names), mine.select(names))
     every = np.arange(mine.num_rows)
-    groups, both = (
-        Groups(np.concatenate([every, every]), len(every)),
-        pa.concat_tables([known, mine]),
-    )
-    columns = list(mine.select(names).columns)
-    for function in spec.functions:
-        states = [flat(both.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    groups = Groups(np.concatenate([every, every]), len(every))
+    merged = merge_rows(spec.functions, groups, pa.concat_tables([known, mine]))
+    columns = [*mine.select(names).columns, *merged]
     return pa.Table.from_arrays(columns, schema=spec.partial_schema), every
 
 
 def _places(merged: pa.Table, mine: pa.Table) -> Ints:
-    """Where each row of a table is in one that has all its places, in their order."""
+    """The place of each row in a table that has all of its keys and is sorted by them."""
     both = pa.concat_tables([merged, mine])
     ranks = [rank(flat(both.column(name))) for name in merged.column_names]
     return dense(pack(ranks, both.num_rows)).codes[merged.num_rows :]

@@ -1,7 +1,7 @@
-"""Looks back: each left tuple with the latest right tuple of its key, decided at its own instant.
+"""Looks back: joins each left tuple to the latest earlier right tuple of its key, at its own time.
 
-A batch has all tuples of an instant, and every stored tuple is earlier than all of them. So of each
-key the newest right tuple is all that is kept.
+A batch has all tuples of an instant, and every stored tuple is earlier than those. So the newest
+right tuple of each key is all that a batch has to know of those before it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Backward:
         times = np.concatenate([ints(held, TS), right.times])
         keys = np.concatenate([held_codes, right_codes])
         found, last = latest((left.times, wanted), (times, keys), codes.n, spec.equal)
+        # The newest one decides: where it is too far off, every older one is, too.
         if spec.tolerance_us is not None and len(times):
             far = left.times - times[found] > spec.tolerance_us
             found = np.where(far, -1, found)
@@ -60,7 +61,7 @@ class Backward:
 def _held(
     work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, codes: Ints, count: int
 ) -> tuple[pa.Table, Ints]:
-    """What is stored of the keys of the left tuples, oldest first, and the numbers of its keys."""
+    """The stored right tuples of the left tuples' keys, oldest first, with the codes of keys."""
     row = np.full(count + 1, -1, np.int64)
     row[codes] = np.arange(left.rows)
     asked = np.flatnonzero(row[:count] >= 0)
@@ -70,7 +71,7 @@ def _held(
     stored = [held.column(name) for name, _ in spec.key_fields]
     one_of_each = KeyCodes.of(keys, len(asked))
     found = np.append(asked[one_of_each.rows], -1)[one_of_each.find(stored, held.num_rows)]
-    known = found >= 0  # others have the same hash only
+    known = found >= 0  # the state is searched by hash: the other rows have the same hash only
     return (held, found) if known.all() else (held.filter(pa.array(known)), found[known])
 
 

@@ -1,11 +1,12 @@
-"""Looks ahead: each left tuple with the earliest right tuple of its key that is not before it.
+"""Looks ahead: joins each left tuple to the earliest right tuple of its key that is not before it.
 
-Left tuples wait until one comes, or until the tolerance is over. A row is decided at the instant of
-its right tuple, or with the tolerance; the rows of an instant are those with a partner first, each
+A left tuple waits until such a tuple comes, or until the tolerance is over. Its row is decided at
+that instant. The rows of one instant are ordered: those with a partner first, then the others, each
 in the order of the left tuples.
 
-What waits is stored once. A right tuple that has ended the waiting of stored ones is stored as a
-**mark**: it hides the left tuples of its key that are not later, until these would be dead anyway.
+A waiting tuple is stored once, and segments are never changed. So a right tuple that ends the
+waiting of stored tuples is stored as a **mark**. It hides the stored left tuples of its key that
+are not later, until the tolerance would have dropped these anyway.
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ class Forward:
         matched = found >= 0
         over = times < spec.needed_us(work.frontier_us)
         waits = ~matched & ~over
-        waits[: held.num_rows] = False  # these are stored
+        waits[: held.num_rows] = False  # these are in the state already
         ended = np.zeros(codes.n, np.bool_)
         ended[left_codes[: held.num_rows][matched[: held.num_rows]]] = True
+        # One mark for each key is enough, of its last right tuple: it hides all that earlier ones
+        # have ended. Only keys with stored left tuples need one.
         last = np.full(codes.n, -1, np.int64)
         last[right_codes] = np.arange(right.rows)
         state = pa.concat_tables(
@@ -101,14 +104,14 @@ def _newest_marks(keys: Ints, times: Ints, mark: Mask, count: int) -> Ints:
 
 
 def _hidden(spec: AsOfSpec, times: Ints, marks: Ints) -> Mask:
-    """Which left tuples have had a partner, by the newest marks of their keys."""
+    """Which stored left tuples have had a partner, by the newest mark of their keys."""
     ended: Mask = marks >= times if spec.equal else marks > times
     hidden: Mask = ended & (marks != MIN_US)
     return hidden
 
 
 def _together(spec: AsOfSpec, held: pa.Table, left: KeyedTuples) -> KeyedTuples:
-    """Those that wait and the new ones, which are later."""
+    """The waiting left tuples and the new ones, which are all later, as one."""
     names = ["bucket", *ORDER, *(name for name, _ in spec.sides[LEFT])]
     tuples = pa.concat_tables([held.select(names), left.tuples.select(names)]).combine_chunks()
     stored = [flat(held.column(name)) for name, _ in spec.key_fields]

@@ -1,4 +1,4 @@
-"""The interface of the two ways to look: back to earlier right tuples, or ahead to later ones."""
+"""The two ways to look for a partner: back to earlier right tuples, or ahead to later ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from tidegate.operate.tuple_rows import in_total_order
 
 @dataclass(frozen=True)
 class KeyedTuples:
-    """The tuples of one side in a batch, in the total order, with their keys."""
+    """The tuples of one side in a batch, in the total order, with the columns of their keys."""
 
     tuples: pa.Table
     keys: Sequence[pa.Array]
 
     @staticmethod
     def of(spec: AsOfSpec, side: int, tables: Sequence[pa.Table]) -> KeyedTuples:
-        """Tables in the order of their splits; most often that is the total order already."""
+        """Put the tables of one side, in the order of their splits, into the total order.
+
+        Most often they are in it already; then nothing is copied.
+        """
         if not tables:
             fixed = [("bucket", pa.int32()), *((n, pa.int64()) for n in ORDER)]
             empty = pa.schema([*fixed, *spec.sides[side]]).empty_table()
@@ -48,7 +51,7 @@ class KeyedTuples:
         return present(self.keys, self.rows)
 
     def stored(self, spec: AsOfSpec, rows: Ints, side: int, **marks: bool) -> pa.Table:
-        """Some of the tuples as the state keeps them; without the columns of another side."""
+        """Some tuples as rows of the state; a tuple of the side that is not stored has NULLs."""
         schema, places = spec.state_schema, pa.array(rows)
         tuples, keys = self.tuples.take(places), [k.take(places) for k in self.keys]
         found: dict[str, pa.Array] = {name: tuples.column(name) for name in ("bucket", *ORDER)}
@@ -65,10 +68,10 @@ class KeyedTuples:
 
 @dataclass(frozen=True)
 class Step:
-    """What a batch makes: rows with the columns of both sides, in order, and what is stored.
+    """What a batch makes: output rows in order, and new rows of the state.
 
-    `rows` has the columns of the sides, `ts` the instant at which each was decided, and the order
-    of its left tuple under the names of ORDER behind `trigger_`.
+    `rows` has the columns of both sides, in `ts` the instant at which each row was decided, and
+    the order columns of its left tuple, named `trigger_` and the name in ORDER.
     """
 
     rows: pa.Table
@@ -76,21 +79,21 @@ class Step:
 
 
 class AsOfLook(Protocol):
-    """One of the two; frozen and picklable."""
+    """A way to look; frozen and picklable. There are `Backward` and `Forward`."""
 
     stored: ClassVar[int]
     """The side whose tuples are kept from batch to batch."""
     marks: ClassVar[Columns]
-    """What the state says of a tuple beside its columns."""
+    """Columns of the state besides those of a tuple."""
     word: ClassVar[str]
-    """What rows are in the order of, in words."""
+    """The order of the rows, in words."""
     keeps: ClassVar[str]
     """What the state has, in words."""
 
     def advance(
         self, work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, right: KeyedTuples
     ) -> Step:
-        """Decide what the tuples of a batch allow to decide."""
+        """Decide all that the new tuples and the frontier of a batch allow."""
 
     def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
-        """Stored rows, the oldest first, without those that newer ones among them replace."""
+        """Stored rows, given oldest first, without those that newer ones replace or hide."""

@@ -1,6 +1,7 @@
-"""Runs an as-of join: tuples go by the hash of their key, and each is met once.
+"""Runs an as-of join: a tuple goes to the instance of its key, by hash.
 
-The total work does not grow with the instances. All tuples of one key are with one instance.
+Total work does not grow with the instances. One instance has all tuples of a key, so a frequent key
+is not divided.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from tidegate.route.partitioner import Partitioner
 
 @dataclass(frozen=True)
 class AsOfJoin(Operator):
-    """Each left tuple with the right one of its key that is nearest in time.
+    """Joins each left tuple to the right tuple of its key that is nearest in time.
 
-    `sides` says by input of which side it is; `shown` is the condition as the query writes it.
+    `sides` has the side of each input; `shown` is the condition as the query writes it.
     """
 
     kind: ClassVar[str] = "asof"

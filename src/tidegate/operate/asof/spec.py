@@ -1,4 +1,4 @@
-"""Describes an as-of join: its columns, its keys, and how far it looks. Plain picklable data."""
+"""Describes an as-of join as plain picklable data: its columns, its keys, and how far it looks."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 0, 1
 GROUP = "group"
-"""The column of the state that a key is found by: 62 bits of its hash."""
+"""The column of the state by which keys are found: 62 bits of their hash."""
 
 OWN = "own"
-"""The column of rows that are decided later with the time of their left tuple."""
+"""The column with the time of the left tuple, of rows that are decided at a later instant."""
 
 Columns = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
 class AsOfSpec:
-    """What an as-of join is asked for.
+    """An as-of join.
 
-    `sides` are what the prefixes of either side put out, `keys` what is compared, of one type on
-    both sides. `equal` says whether a right tuple of the same instant counts.
+    `sides` has the columns that the prefixes of each side put out, `keys` the expressions that are
+    compared, of one type on both sides. With `equal` a right tuple of the same instant counts.
+    Right tuples further off than `tolerance_us` do not; None is any distance. With `keep` a left
+    tuple without a partner gives a row with NULLs.
     """
 
     sides: tuple[Columns, Columns]
@@ -46,13 +48,13 @@ class AsOfSpec:
         return tuple((f"k{i}", pair[LEFT].type) for i, pair in enumerate(self.keys))
 
     def keys_of(self, side: int, tuples: pa.Table) -> list[pa.Array]:
-        """The values that are compared, with one zero and one NaN; of tuples of the sides."""
+        """The key columns of tuples of a side, in which all zeros are equal and all NaN are."""
         found = [(pair[side], evaluate(pair[side], tuples)) for pair in self.keys]
         return [canonical(flat(values, expr.type)) for expr, values in found]
 
     @property
     def state_schema(self) -> pa.Schema:
-        """What is kept of a tuple: its place, its key, and the columns of its side."""
+        """The columns of the state: bucket, hash, order, key, marks, those of the stored side."""
         fixed: Sequence[tuple[str, pa.DataType]] = [
             ("bucket", pa.int32()),
             *((name, pa.int64()) for name in (GROUP, "ts", "src", "seq")),
@@ -61,5 +63,5 @@ class AsOfSpec:
         return pa.schema([*fixed, *self.key_fields, *self.look.marks, *own])
 
     def needed_us(self, frontier_us: int) -> int:
-        """From which time on stored tuples can still have a partner."""
+        """The earliest time at which a stored tuple can still have a partner."""
         return MIN_US if self.tolerance_us is None else max(frontier_us - self.tolerance_us, MIN_US)

@@ -1,8 +1,8 @@
-"""Stores what an as-of join needs of earlier batches, and drops what can match nothing any more.
+"""Stores the tuples that an as-of join needs in later batches, and drops those that cannot match.
 
-Each batch adds what it changed as one layer, sorted by bucket and key; see `layered_state`. A
-segment's `tag` is the frontier when it was written: all of its tuples are earlier. So a tolerance
-drops whole segments by their tags, and single tuples when layers are merged.
+Each batch adds its changes as one layer, sorted by bucket and key; see `layered_state`. A segment's
+`tag` is the frontier when it was written: all of its tuples are earlier. So a tolerance drops whole
+segments by their tags, and single tuples when layers are merged.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from tidegate.batch import MIN_US, TS, ints
 from tidegate.operate.asof.key import hashed
 from tidegate.operate.asof.spec import GROUP, AsOfSpec
 from tidegate.operate.kernels.key_code import KeyCodes
-from tidegate.operate.layered_state import Ints, LayeredKeeper, LayerHorizon, distinct, found
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.layered_state import LayeredKeeper, LayerHorizon, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 
 NEAREST = "nearest"
-"""What the segments hold."""
+"""The part of the state that has the tuples."""
 
 
 @dataclass(frozen=True)
 class NearestHorizon(LayerHorizon):
-    """The tuples that a tolerance still allows to match."""
+    """Tells the tuples that can still match, within the tolerance."""
 
     needed_us: int = MIN_US
 
@@ -44,12 +45,13 @@ class NearestHorizon(LayerHorizon):
         return segment.tag <= self.needed_us
 
     def whole(self, segment: Segment) -> bool:
+        # Only reading would tell: dead tuples stay until layers are merged, and match nothing.
         return True
 
 
 @dataclass(frozen=True)
 class NearestKeeper(LayeredKeeper):
-    """By key what may still match; `AsOfLook.newest` says what newer tuples replace."""
+    """Keeps by key the tuples that may still match; `AsOfLook.newest` drops replaced ones."""
 
     spec: AsOfSpec
     order = GROUP
@@ -67,7 +69,7 @@ class NearestKeeper(LayeredKeeper):
 
 
 def arranged(spec: AsOfSpec, rows: pa.Table) -> pa.Table:
-    """The tuples of neighbouring layers, oldest first, as one layer."""
+    """The tuples of neighbouring layers, oldest first, as one layer sorted by bucket and hash."""
     codes = KeyCodes.of([rows.column(n) for n, _ in spec.key_fields], rows.num_rows)
     kept = spec.look.newest(spec, rows, codes)
     columns = [ints(kept, name) for name in (TS, GROUP, "bucket")]
@@ -75,7 +77,7 @@ def arranged(spec: AsOfSpec, rows: pa.Table) -> pa.Table:
 
 
 def read_keys(work: InstanceWork, spec: AsOfSpec, buckets: Ints, keys: list[pa.Array]) -> pa.Table:
-    """What is stored of these keys, oldest layer first, keys of equal hash among it.
+    """The stored rows of some keys, oldest layer first; also rows of other keys of equal hash.
 
     Costs O(keys * log(rows)) for each layer, and the rows found.
     """
@@ -86,7 +88,7 @@ def read_keys(work: InstanceWork, spec: AsOfSpec, buckets: Ints, keys: list[pa.A
 
 
 def read_all(work: InstanceWork, spec: AsOfSpec) -> pa.Table:
-    """All that is stored of the buckets of the instance, oldest layer first."""
+    """All stored rows of the instance's buckets, oldest layer first."""
     wanted = BucketSet.of(work.mapping.owned_by(work.instance))
     parts = []
     for rows in _layers(work, spec, wanted):
@@ -109,7 +111,7 @@ def _layers(work: InstanceWork, spec: AsOfSpec, wanted: BucketSet) -> Iterator[p
 
 
 def write_layer(work: InstanceWork, spec: AsOfSpec, rows: pa.Table) -> tuple[Segment, ...]:
-    """New tuples as a layer of their own; none where nothing of them can match any more."""
+    """Write new tuples as a layer; no segment where none of them can match any more."""
     live = ints(rows, TS) >= spec.needed_us(work.frontier_us)
     if not live.any():
         return ()

@@ -1,9 +1,10 @@
-"""The operator of DISTINCT ON ... KEEP LAST: of each key the last tuple within a time."""
+"""The operator of DISTINCT ON ... KEEP LAST: keeps the last tuple of each key within a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,47 +12,35 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, TS, ints
 from tidegate.duration import duration_text
-from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, flat
+from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
 from tidegate.operate.keyed_state import (
     FEW,
     KeyedKeeper,
     by_hash,
-    deal_by_key,
     needed_from,
     read_keys,
     stored,
     write_keys,
 )
-from tidegate.operate.operator import (
-    Arrival,
-    InstanceWork,
-    MapWork,
-    Operator,
-    OperatorState,
-    Result,
-    Share,
-    Traits,
-    plain_names,
-    together,
-)
-from tidegate.operate.own_time import DECISION_ORDER, decided_rows
-from tidegate.operate.tuple_rows import in_total_order
-from tidegate.route.hash import BY_HASH
+from tidegate.operate.operator import InstanceWork, OperatorState
+from tidegate.operate.tuple_rows import DECISION_ORDER, decided_rows, in_total_order
 from tidegate.state.bucket_set import BucketSet
 
 LAST_TUPLES = "last"
-"""What the segments hold: the newest tuple of each key whose time has not passed."""
+"""The part of the state with the newest tuple of each key that has a group open."""
 
 BEGUN = "begun"
-"""The column with the time of the first tuple of a group: of a key, within the time."""
+"""The column with the time of the first tuple of a group. A group is the tuples of a key that are
+at most `within_us` after its first tuple."""
 
 
 @dataclass(frozen=True)
 class LastKeeper(KeyedKeeper):
-    """Tuples of groups, until the time of their group has passed; newer ones replace older."""
+    """Keeps the newest tuple of each group until the time of the group has passed."""
 
     order: str = BEGUN
     keys: tuple[str, ...] = ()
@@ -61,12 +50,12 @@ class LastKeeper(KeyedKeeper):
 
 
 @dataclass(frozen=True)
-class LastOfKey(Operator):
-    """Puts out the last tuple of a key that is at most `within_us` after the first.
+class LastOfKey(KeyedOperator):
+    """Puts out the last tuple of each group: of a key, at most `within_us` after the first.
 
-    It is decided when the frontier is past first + within: the next tuple of the key is a first
-    one. The state is a row for each key that has begun, and rows that newer ones replace until
-    they are compacted. `columns` are those of tuples that are put out, and the keys.
+    The group is decided when the frontier is past first + within: the next tuple of the key begins
+    a new group. The state has a row for each open group, and older rows until they are compacted.
+    `columns` are the keys, and the columns that are put out.
     """
 
     kind: ClassVar[str] = "distinct"
@@ -75,9 +64,12 @@ class LastOfKey(Operator):
     within_us: int
     columns: tuple[str, ...]
 
-    partitioner = BY_HASH
     order = DECISION_ORDER
-    traits = Traits(deals_ahead=True)
+    task = "keeps a tuple of each key"
+
+    @property
+    def key_names(self) -> Sequence[str]:
+        return self.keys
 
     @property
     def keeper(self) -> LastKeeper:
@@ -87,41 +79,34 @@ class LastOfKey(Operator):
     def state(self) -> OperatorState:
         return OperatorState({LAST_TUPLES: self.keeper}, "it must know the keys that have begun")
 
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        return deal_by_key(work, plain_names(tuples), self.keys)
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        tuples = together(arrived)
+    def advance(self, work: InstanceWork, tuples: pa.Table | None) -> KeyedStep | None:
         due_us = needed_from(work.frontier_us, self.within_us)
         held = self._due(work, due_us)
-        count = 0
         if tuples is not None:
-            tuples, count = in_total_order(tuples), tuples.num_rows
+            tuples = in_total_order(tuples)
             found = read_keys(work, LAST_TUPLES, self.keeper.columns, tuples)
             held += [found] if found.num_rows else []
         work.spans.mark("instance read state")
+        # A group that earlier batches put out may still be stored, until its segment is compacted.
         since = needed_from(work.previous_us, self.within_us)
         held = [rows.filter(pa.array(ints(rows, BEGUN) >= since)) for rows in held]
         parts = [newest(pa.concat_tables(held), self.keys)] if held else []
         new = None if tuples is None else self.begun(parts, tuples).select(self.keeper.columns)
         parts += [] if new is None else [new]
         if not parts:
-            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
+            return None
         rows = newest(pa.concat_tables(parts, promote_options="permissive"), self.keys)
         work.spans.mark("instance advance")
         due = ints(rows, BEGUN) < due_us
         kept = rows.filter(pa.array(~due & (ints(rows, TS) >= work.previous_us)))
         segments = write_keys(work, self.keeper, kept, LAST_TUPLES)
-        work.spans.mark("instance write")
         decided = rows.filter(pa.array(due))
         instants = ints(decided, BEGUN) + self.within_us
-        output = tuple(decided_rows(port, decided, instants) for port in work.ports)
-        work.spans.mark("instance finish")
-        touched = rows_by_bucket([rows], work.mapping.buckets)
-        return Result(output, count, {LAST_TUPLES: segments}, bucket_work=touched)
+        output = partial(decided_rows, tuples=decided, instants=instants)
+        return KeyedStep(output, rows, {LAST_TUPLES: segments})
 
     def _due(self, work: InstanceWork, due_us: int) -> list[pa.Table]:
-        """The stored tuples of own keys whose groups end before the frontier."""
+        """The stored tuples of the instance's own keys whose groups are decided now."""
         own = BucketSet.of(work.mapping.owned_by(work.instance))
         mine = work.mapping.owner_array == work.instance
         found = []
@@ -131,7 +116,10 @@ class LastOfKey(Operator):
         return found
 
     def begun(self, held: Sequence[pa.Table], tuples: pa.Table) -> pa.Table:
-        """Tuples with the time of the first of their group; they are in the total order."""
+        """Add the column BEGUN to tuples, which must be in the total order.
+
+        `held` are stored tuples; those of the same keys say which groups are open.
+        """
         keys = KeyCodes.of([flat(tuples.column(k)) for k in self.keys], tuples.num_rows)
         first = np.full(keys.n, MIN_US)
         for rows in held:
@@ -145,30 +133,28 @@ class LastOfKey(Operator):
     def title(self) -> str:
         return f"the last tuple of each key within {duration_text(self.within_us)}"
 
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        by = ", ".join(texts.get(key, key) for key in self.keys)
-        return [f"by {by}", "keeps a tuple of each key: one task per instance, shuffle by bucket"]
-
 
 def newest(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The last tuple of each group, in the order of keys and time."""
+    """The last tuple of each group, sorted by key and time."""
     rows = rows.combine_chunks()
     codes = KeyCodes.of([flat(rows.column(k)) for k in keys], rows.num_rows).codes
     begun = ints(rows, BEGUN)
     order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), begun, codes])
     codes, begun = codes[order], begun[order]
-    last = np.append((codes[1:] != codes[:-1]) | (begun[1:] != begun[:-1]), True)[: len(codes)]
+    last = np.append(run_starts(codes, begun)[1:], True)[: len(codes)]
     return rows.take(pa.array(order[last]))
 
 
 def _filled(codes: Ints, begins: Ints, tuples: pa.Table, first: Ints) -> Ints:
-    """By tuple the time of the last one of its key that begins a group, or `first` of the key."""
+    """For each tuple the time of the last tuple of its key, up to itself, that begins a group.
+
+    Before the first such tuple it is the `first` of the key: its group began in an earlier batch.
+    """
     order = np.argsort(codes, kind="stable")
     sorted_codes, ts = codes[order], ints(tuples, TS)[order]
-    new = np.append(True, sorted_codes[1:] != sorted_codes[:-1])[: len(order)]
     starts = np.asarray(begins)[order]
     value = np.where(starts, ts, first[sorted_codes])
-    marks = np.where(starts | new, np.arange(len(order)), 0)
+    marks = np.where(starts | run_starts(sorted_codes), np.arange(len(order)), 0)
     filled = value[np.maximum.accumulate(marks)]
     result = np.empty(len(order), np.int64)
     result[order] = filled

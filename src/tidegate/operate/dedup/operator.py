@@ -1,53 +1,34 @@
-"""The operator of DISTINCT ON ... KEEP FIRST: of each key the first tuple within a time."""
+"""The operator of DISTINCT ON ... KEEP FIRST: keeps the first tuple of each key within a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
-from tidegate.collect.trigger import TriggerOrder
 from tidegate.duration import duration_text
-from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Mask, flat
-from tidegate.operate.keyed_state import (
-    FEW,
-    KeyedKeeper,
-    deal_by_key,
-    needed_from,
-    read_keys,
-    write_keys,
-)
-from tidegate.operate.operator import (
-    Arrival,
-    InstanceWork,
-    MapWork,
-    Operator,
-    OperatorState,
-    Result,
-    Share,
-    Traits,
-    plain_names,
-    together,
-)
+from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
+from tidegate.operate.keyed_state import FEW, KeyedKeeper, needed_from, read_keys, write_keys
+from tidegate.operate.operator import InstanceWork, OperatorState
 from tidegate.operate.tuple_rows import in_total_order, tuple_rows
-from tidegate.route.hash import BY_HASH
 
 FIRST_TUPLES = "kept"
-"""What the segments hold: key and order of the kept tuples, while they may drop others."""
+"""The part of the state with key and order of kept tuples, as long as they may drop others."""
 
 
 @dataclass(frozen=True)
-class FirstOfKey(Operator):
+class FirstOfKey(KeyedOperator):
     """Keeps a tuple unless a kept one of its key is at most `within_us` before it.
 
-    The state is the kept tuples of the last `within_us`, which are one for each key.
+    The state is the kept tuples of the last `within_us`, at most one for each key.
     """
 
     kind: ClassVar[str] = "distinct"
@@ -55,9 +36,11 @@ class FirstOfKey(Operator):
     keys: tuple[str, ...]
     within_us: int
 
-    partitioner = BY_HASH
-    order = TriggerOrder("ts, input, source, position")
-    traits = Traits(deals_ahead=True)
+    task = "keeps keys for that time"
+
+    @property
+    def key_names(self) -> Sequence[str]:
+        return self.keys
 
     @property
     def keeper(self) -> KeyedKeeper:
@@ -67,13 +50,9 @@ class FirstOfKey(Operator):
     def state(self) -> OperatorState:
         return OperatorState({FIRST_TUPLES: self.keeper}, "it must know the keys that were kept")
 
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        return deal_by_key(work, plain_names(tuples), self.keys)
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        tuples = together(arrived)
+    def advance(self, work: InstanceWork, tuples: pa.Table | None) -> KeyedStep | None:
         if tuples is None:
-            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
+            return None
         tuples = in_total_order(tuples)
         held = read_keys(work, FIRST_TUPLES, self.keeper.columns, tuples)
         work.spans.mark("instance read state")
@@ -81,14 +60,14 @@ class FirstOfKey(Operator):
         work.spans.mark("instance advance")
         live = ints(kept, TS) >= needed_from(work.frontier_us, self.within_us)
         segments = write_keys(work, self.keeper, kept.filter(pa.array(live)), FIRST_TUPLES)
-        work.spans.mark("instance write")
-        rows = tuple(tuple_rows(port, kept) for port in work.ports)
-        work.spans.mark("instance finish")
-        touched = rows_by_bucket([tuples], work.mapping.buckets)
-        return Result(rows, tuples.num_rows, {FIRST_TUPLES: segments}, bucket_work=touched)
+        return KeyedStep(partial(tuple_rows, tuples=kept), tuples, {FIRST_TUPLES: segments})
 
     def first(self, held: pa.Table, tuples: pa.Table) -> Mask:
-        """Which tuples are kept; they are in the total order, after all that are `held`."""
+        """Marks the tuples that are kept.
+
+        `tuples` are in the total order, and all later than the `held` ones, which are the stored
+        tuples of their keys and may be of other keys too.
+        """
         keys = KeyCodes.of([flat(tuples.column(k)) for k in self.keys], tuples.num_rows)
         before = keys.find([flat(held.column(k)) for k in self.keys], held.num_rows)
         until = np.full(keys.n, MIN_US)
@@ -100,7 +79,3 @@ class FirstOfKey(Operator):
 
     def title(self) -> str:
         return f"the first tuple of each key within {duration_text(self.within_us)}"
-
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        by = ", ".join(texts.get(key, key) for key in self.keys)
-        return [f"by {by}", "keeps keys for that time: one task per instance, shuffle by bucket"]

@@ -1,7 +1,8 @@
 """Computes the numbers that the intervals of a join compare, from the tuples of either side.
 
-Stored tuples have a value, asking ones the bounds they set for it; both are doubles. An equality
-compares codes, which are equal where the values are.
+A stored tuple has a value; a probe sets a lower and an upper bound for it. All are doubles. An
+equality compares codes of the values, which are hashes cut to the bits of a double: equal values
+have equal codes, and the predicate decides on those that are equal by chance.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _CODE_BITS = np.uint64(11)
-"""By how many bits a hash is too long for a double to hold it exactly."""
+"""Bits that are cut from a 64-bit hash, so that a double holds the rest exactly."""
 
 
 def key_of(probe: Probe, side: int, table: pa.Table) -> Floats:
-    """The values that the index of a run is in the order of; NULL is NaN and comes last."""
+    """The values that an index is sorted by; NULL is NaN, which sorts last. Not for unions."""
     if probe.one_key:
         return codes_of(probe.equalities, side, table)
     (index,) = probe.indexed
@@ -35,21 +36,21 @@ def key_of(probe: Probe, side: int, table: pa.Table) -> Floats:
 
 
 def key_order(probe: Probe, key: Floats) -> Ints:
-    """The places of tuples in the order of their keys, those of equal ones as they are given."""
+    """The stable order of keys. Codes are spread evenly, so they are sorted in linear time."""
     if probe.one_key:
         return order_of_hashes(key, 64 - int(_CODE_BITS))
     return np.argsort(key, stable=True)
 
 
 def value_of(interval: PairInterval, side: int, table: pa.Table) -> Floats:
-    """What an interval looks at in stored tuples."""
+    """The value of an interval for each stored tuple of a side."""
     if interval.kind == EQUAL:
         return codes_of((interval,), side, table)
     return _floats(interval.value(side), table, np.inf)
 
 
 def bounds_of(interval: PairInterval, side: int, asking: pa.Table) -> tuple[Floats, Floats]:
-    """Between which values the asking tuples want the stored ones of `side`."""
+    """The lower and upper bounds that probes set for the stored tuples of `side`, inclusive."""
     if interval.kind == EQUAL:
         codes = codes_of((interval,), 1 - side, asking)
         return codes, codes
@@ -62,9 +63,10 @@ def bounds_of(interval: PairInterval, side: int, asking: pa.Table) -> tuple[Floa
 
 
 def _floats(expr: Expr, table: pa.Table, nan: float) -> Floats:
-    """A double expression as an array: NULL is NaN, which never passes, and NaN is `nan`.
+    """A double expression as an array, with NaN for NULL, which passes no test, and `nan` for NaN.
 
-    NaN is the greatest value, so it is infinity where it is looked at; as a bound it is open.
+    SQL has NaN as the greatest value. So a value that is NaN becomes infinity; a bound that is NaN
+    becomes open, which lets too much pass and leaves the decision to the predicate.
     """
     column = evaluate(expr, table)
     values: Floats = column.to_numpy(zero_copy_only=False)
@@ -77,9 +79,9 @@ def _floats(expr: Expr, table: pa.Table, nan: float) -> Floats:
 
 
 def codes_of(equalities: Sequence[PairInterval], side: int, table: pa.Table) -> Floats:
-    """Numbers that are equal where the values are; few are by chance.
+    """The codes of the values of some equalities together, for the tuples of a side.
 
-    NULL is NaN, which equals nothing, but for equalities of NULL and NULL.
+    NULL is NaN, which equals nothing, unless the equality is null-safe: then it has a code.
     """
     columns = [evaluate(i.value(side), table) for i in equalities]
     if not table.num_rows:

@@ -1,8 +1,8 @@
-"""Counts the pairs within the windows of a join whose instances see only tuples of their own.
+"""Counts the pairs within the windows of a join in which no instance sees all tuples.
 
-What is a candidate depends on times alone. So map tasks send the times of their tuples to one
-instance, which keeps those that windows still reach, and counts for all. The count is the same for
-any placement, batches and instances.
+Whether a pair is within the windows depends on its times alone. So map tasks send the times of
+their tuples to one instance, which keeps those that windows still reach and counts for all. The
+count is the same for any placement, batch cut and number of instances.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from tidegate.operate.operator import Arrival, InstanceWork, Share
 from tidegate.state.segment import read_segment
 
 TIMES = "times"
-"""The channel of times, and the name of what stays in memory."""
+"""The channel of the times, and the name under which they stay in memory."""
 
 _COUNTS = 0
-"""The instance that counts: one that every mapping has, so that it goes on after a switch."""
+"""The instance that counts. Every mapping has instance 0, so it keeps its times at a switch."""
 
 Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class CandidateCount:
-    """Counts candidates where windows are of time; `sides` says by input which side it feeds.
+    """Counts candidates where both windows are of time; `sides` has the side that each input feeds.
 
-    Costs O(tuples of the batch and of the windows) at one instance, eight bytes a tuple.
+    One instance spends O(tuples of the batch and of the windows) and holds eight bytes a tuple of
+    the windows, however many instances there are.
     """
 
     spec: JoinSpec
@@ -43,11 +44,11 @@ class CandidateCount:
     sides: tuple[int, ...]
 
     def share(self, tuples: pa.Table) -> Share:
-        """What a map task sends for it."""
+        """The times of a split, which a map task sends to the instance that counts."""
         return Share(_COUNTS, tuples.select([TS]), TIMES)
 
     def candidates(self, work: InstanceWork, arrived: Sequence[Arrival]) -> int:
-        """How many pairs of the batch are in the windows; 0 where another instance counts."""
+        """How many pairs with a new tuple are within the windows; 0 at all other instances."""
         if work.instance != _COUNTS:
             return 0
         news = [self._news(side, arrived) for side in (LEFT, RIGHT)]
@@ -61,7 +62,8 @@ class CandidateCount:
             assert range_us is not None, "all instances see all tuples where windows count them"
             asking = news[1 - side]
             since = asking - range_us
-            # Of two tuples of one instant one is the later: the pair is the left one's to count.
+            # A pair of new tuples of one instant must be counted once. The left tuple counts it:
+            # it includes right tuples of its own time, a right tuple only earlier left ones.
             counted += sum_of_places(news[side], asking + (side == RIGHT))
             counted -= sum_of_places(news[side], since)
             counted += len(stored[side]) * len(asking) - sum_of_places(stored[side], since)

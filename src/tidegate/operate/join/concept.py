@@ -1,15 +1,15 @@
-"""Which tuples a join by equality keeps of its sides where it sheds by concept, before it matches.
+"""Chooses the tuples that an equality join keeps where it sheds by concept, before it matches them.
 
-Of each key of a side the **first** few tuples of a pane of time are kept, and of the others those
-with a priority below a rate (`approx.priority`). So a tuple is kept with a probability that is
-known before it is looked at, and independently of all others: a pair that is found stands for
-1 / (left probability * right probability) pairs, and sums over pairs are estimated without bias. A
-**rule** says for which keys first tuples are certain, and with which rate the others are kept. Both
-follow from the tuples before in the total order, not from their priorities.
+In each pane of time, the **first** few tuples of each key and side are kept, and of the others
+those with a priority below a rate (`approx.priority`). So the probability with which a tuple is
+kept is known before its priority is drawn, and priorities are independent. A pair that is found
+then stands for 1 / (left probability * right probability) pairs, and sums over pairs are estimated
+without bias. A **rule** says for which keys the first tuples are certain, and scales the rate for
+the others. Both follow from the earlier tuples in the total order, never from priorities.
 
-It is done in two steps. A map task keeps the first of its split, which are more, and drops the
-others before anything is sent; it says how many there were. The instance that owns the keys finds
-the first of all among them, and remembers counts (`key_count`).
+There are two steps. A map task keeps the first tuples of its split, which are at least as many as
+the first of all, drops the others and counts them. The instance that owns a key finds the first of
+all among what arrives, and remembers the counts (`key_count`).
 """
 
 from __future__ import annotations
@@ -49,32 +49,32 @@ COUNTED = "counted"
 number, the others have 0."""
 
 ALMOST = float(np.nextafter(1.0, 0.0))
-"""A probability that is 1 for all that is computed with it, and yet not."""
+"""A probability that computes like 1 and can be told from it."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class KeyRule(Protocol):
-    """Which keys of a side are worth more than others, by what is known of them."""
+    """Says which keys of a side are worth more than others; decided from counts alone."""
 
     @property
     def slack(self) -> int:
-        """How many times the rate tuples are kept with that are not certain, at most."""
+        """The largest value of `scale`: map tasks keep this many times the rate."""
 
     @property
     def text(self) -> str:
-        """Whose first tuples are certain, for people."""
+        """The keys whose first tuples are certain, in words."""
 
     def certain(self, known: Known) -> Mask:
-        """Whether a tuple is certain if it is among the first of its key."""
+        """Whether each tuple is kept for certain if it is among the first of its key."""
 
     def scale(self, known: Known) -> Floats:
-        """How many times the rate a tuple is kept with that is not certain."""
+        """The factor on the rate for each tuple that is not certain."""
 
 
 @dataclass(frozen=True)
 class EveryKey:
-    """All keys alike. For an error that must be kept also of keys that are new."""
+    """Treats all keys alike, for errors that must be kept for new keys too."""
 
     slack = 1
     text = "each key"
@@ -88,15 +88,17 @@ class EveryKey:
 
 @dataclass(frozen=True)
 class KeysWithPartners:
-    """Keys that the other side has: their first tuples are certain, and both sides share alike.
+    """Prefers keys that the other side has, and keeps as many of their tuples on both sides.
 
-    A new key has the benefit of the doubt: a partner of its first tuples may be on the way. One
-    that came before, while the other side had nothing of it, is shed as far as it can be.
+    The first tuples of a key that the other side has are certain. So are those of a new key: a
+    partner may be on the way. A key that was there before, while the other side had nothing of it,
+    is shed as far as possible.
 
-    Of a key with n tuples here and m there, kept with p and q, a count of pairs has a variance of
-    about 1 / pn + 1 / qm, relative to its square: least, for so many tuples of both, if as many are
-    kept of one side as of the other. Hence p is the rate times (n + m) / 2n, up to the slack: half
-    of it for keys that the other side does not have. Where neither has the key it is the rate.
+    Take a key with n tuples here and m there, kept with probabilities p and q. The count of its
+    pairs then has a relative variance of about 1 / pn + 1 / qm. For a given number of kept tuples
+    that is least if both sides keep as many. Hence p is the rate times (n + m) / 2n, at most times
+    the slack; half the rate for keys that the other side does not have, and the rate for keys that
+    neither has.
     """
 
     slack = 2
@@ -114,14 +116,13 @@ class KeysWithPartners:
 
 @dataclass(frozen=True)
 class ConceptSieve:
-    """Keeps the `fewest` first tuples of each key, side and pane, and the share `rate` of others.
+    """Keeps the first `fewest` tuples of each key, side and pane, and a share `rate` of the others.
 
-    The `rule` says of which keys, and scales the rate. `reach` is by side for how many panes its
-    keys are remembered. `seeds` are those of the sides: two, because the sides may be of one
-    stream. `kept` are the columns that say with which probability a tuple was kept; `signs` those
-    of random bits that go with it, and their seeds, where somebody wants them. Where a key has half
-    of its first tuples, others of it may have been shed: such tuples are `ALMOST` certain, so that
-    it can be told.
+    The `rule` says for which keys, and scales the rate. `reach` has by side for how many panes its
+    keys are remembered. `seeds` has a seed for each side, because both may be of one stream. `kept`
+    names the columns with the probability by which a tuple was kept, `signs` the columns of random
+    bits beside them and their seeds, where the answer needs those. With signs, certain tuples from
+    the second half of the first ones on are `ALMOST` certain: such a key may have shed others.
     """
 
     equalities: tuple[PairInterval, ...]
@@ -136,15 +137,16 @@ class ConceptSieve:
 
     @property
     def text(self) -> str:
-        """What it does, for people."""
+        """What is shed, in words."""
         share = f"{(1 - self.rate) * 100:.10g} percent"
         first = f"the first {self.fewest} of {self.rule.text} in {duration_text(self.pane_us)}"
         return f"{share} of the tuples of both sides, keeping {first}, before they are matched"
 
     def of_split(self, side: int, tuples: pa.Table) -> pa.Table:
-        """What a map task sends of a split: what may be kept, in its order, with COUNTED.
+        """The tuples of a split that may be kept, in their order, with COUNTED.
 
-        One sort by key and time; a key that is first in all splits of a batch is sent by all.
+        Costs one sort by key and time. Every split sends the first tuples of its keys, so a key
+        that is in all splits of a batch is sent by all.
         """
         place = total_order(tuples)
         codes = self.codes(side, tuples)[place]
@@ -153,27 +155,28 @@ class ConceptSieve:
         kept, counted = np.empty(len(place), np.bool_), np.empty(len(place), np.int64)
         kept[place] = (rank < self.fewest) & real
         counted[place] = np.where((rank == 0) & real, np.bincount(groups)[groups], 0)
+        # The slack is the largest scale of any key: what this drops, no rule would keep.
         kept |= self.below(side, tuples, np.array([self.rate * self.rule.slack]))
         tuples = tuples.append_column(COUNTED, pa.array(counted))
         return tuples if kept.all() else tuples.filter(pa.array(kept))
 
     def below(self, side: int, tuples: pa.Table, rates: Floats) -> Mask:
-        """Which tuples are kept at these rates wherever they stand; all of them at 1."""
+        """Which tuples have a priority below these rates; all of them at rate 1."""
         words = priorities(self.seeds[side], ints(tuples, SRC), ints(tuples, SEQ))
         limits = (np.minimum(rates, ALMOST) * WHOLE).astype(np.uint64)
         return np.asarray((words < limits) | (rates >= 1))
 
     def codes(self, side: int, tuples: pa.Table) -> Codes:
-        """Keys as numbers, `NO_KEY` for those with a NULL, which are equal to nothing."""
+        """The codes of keys; `NO_KEY` for keys with a NULL, which equal nothing."""
         return np.nan_to_num(codes_of(self.equalities, side, tuples), nan=NO_KEY)
 
     def panes(self, tuples: pa.Table) -> Ints:
-        """The panes of tuples."""
+        """The pane of each tuple."""
         return ints(tuples, TS) // self.pane_us
 
 
 class KeptTuples:
-    """Chooses the tuples that are kept of both sides, of one instance in one batch."""
+    """Chooses the tuples of both sides that one instance keeps, in one batch."""
 
     def __init__(self, sieve: ConceptSieve, work: InstanceWork) -> None:
         self._sieve = sieve
@@ -183,10 +186,10 @@ class KeptTuples:
     def sieved(
         self, tables: Sequence[pa.Table], orders: Sequence[list[Ints]]
     ) -> tuple[list[pa.Table], list[list[Ints]]]:
-        """What is kept of the tuples that arrived, by side, and the columns that place it.
+        """The tuples that are kept, by side, and their columns of the total order.
 
-        `tables` are in the total order, and have COUNTED where a map task has sent something. The
-        probability with which a tuple is kept is a column in its place.
+        `tables` are in the total order; they have COUNTED where a map task has sent something. The
+        result has the probability of each tuple in its place.
         """
         sieve = self._sieve
         places_of = places(orders[0], orders[1])

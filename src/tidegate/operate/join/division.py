@@ -1,7 +1,8 @@
-"""Divides the work of a join among the buckets that caused it.
+"""Divides the work of a join among the buckets, so that balancing can move the busy ones.
 
-Tuples that are stored by key meet those of their own bucket: what counts are the pairs that were
-looked at. Those that are stored in turn are met by all: what counts is how many a bucket holds.
+Tuples that are placed by key meet tuples of their own bucket: a bucket's work is the pairs that
+were looked at. Tuples that are dealt in turn are met by all new tuples: a bucket's work is the
+number of its tuples, times the new tuples of the other side.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import HeldTuples, StoredTuples
 from tidegate.operate.join.newest import Newest
-from tidegate.operate.join.run_index import Ints, known_rows
+from tidegate.operate.join.run_index import Ints, known
 
 Buckets = npt.NDArray[np.int32]
 
 
 def stored_work(own: Sequence[Buckets], buckets: int) -> BucketWork:
-    """One for each new tuple that is stored, by the buckets of those of each side."""
+    """One for each new tuple that is stored; `own` has the buckets of those, by side."""
     return np.bincount(np.concatenate(own), minlength=buckets).astype(np.float64)
 
 
 def pair_work(dealt: Sequence[Buckets], pairs: Sequence[Ints], buckets: int) -> BucketWork:
-    """One for each pair: `pairs` are those of each new tuple of a side, `dealt` its bucket."""
+    """One for each pair; `pairs` counts those of each new tuple by side, `dealt` has its bucket."""
     work = np.zeros(buckets)
     for bucket, counts in zip(dealt, pairs, strict=True):
         work += np.bincount(bucket, weights=counts, minlength=buckets)
@@ -34,7 +35,7 @@ def pair_work(dealt: Sequence[Buckets], pairs: Sequence[Ints], buckets: int) -> 
 
 
 def held_work(newest: Newest, stored: StoredTuples, asking: int, buckets: int) -> BucketWork:
-    """One for each tuple of a side that is held here and each new one of the other that asks."""
+    """One for each tuple of a side that is held here, times the `asking` tuples of the other."""
     work = np.zeros(buckets)
     if not asking:
         return work
@@ -53,4 +54,4 @@ def _rows(held: HeldTuples) -> Ints:
     def count() -> Ints:
         return np.bincount(held.table.column(BUCKET).to_numpy())
 
-    return known_rows(held.token, count)
+    return known(held.token, count, "rows")

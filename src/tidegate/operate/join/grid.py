@@ -1,14 +1,14 @@
-"""Keeps the grids of cells by which a join has placed its tuples, each from a moment on.
+"""Stores the grids of cells by which a join has placed its tuples, each from a batch on.
 
-Tuples stay in the bucket they were stored in. So who looks for them asks by every grid that may
-have placed tuples which are still in a window; there are few. All that is kept of them is one small
-segment, written anew when a grid is added.
+A tuple stays in the bucket in which it was stored. So a search goes by every grid that has placed
+tuples which are still in a window; there are at most a few. They are stored as one small segment,
+which is written anew when they change.
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,6 +16,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.memory import Memory
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
@@ -24,10 +25,10 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 PENDING = MAX_US, MAX_US
-"""After all tuples that there are."""
+"""Where a grid begins, by side, that has placed no tuple yet: after all tuples."""
 
 GRIDS = "grids"
-"""What the segments hold, by the name that they have below the operator in a manifest."""
+"""The part of the state that has the grids."""
 
 _VERSION = "version"
 
@@ -44,14 +45,15 @@ _SCHEMA = pa.schema(
         ("fan", pa.int64()),
     ]
 )
-"""A row for each grid, and one for each of its hot cells; `bucket` is 0. A grid has no `cell`."""
+"""A row for each grid, without a `cell`, and a row for each of its hot cells; `bucket` is 0."""
 
 
 @dataclass(frozen=True)
 class GridEpoch:
     """A grid, and the first `batch` whose tuples it places.
 
-    `since` is where these begin on each side, by time or by number; PENDING until it is known.
+    `since` is the coordinate by side at which these tuples begin: an event time, or a number where
+    windows count tuples. It is PENDING until the batch before is done.
     """
 
     since: tuple[int, int]
@@ -61,7 +63,7 @@ class GridEpoch:
 
 @dataclass(frozen=True)
 class GridKeeper(Keeper):
-    """The newest segment has all that is needed; `tag` says which values the cells are of."""
+    """Keeps the newest segment only, which has all grids; `tag` names the values of the cells."""
 
     tag: int
     order: ClassVar[str] = _VERSION
@@ -85,21 +87,16 @@ class GridKeeper(Keeper):
     def read(
         self, state: Mapping[str, Sequence[Segment]], store: Store
     ) -> tuple[GridEpoch, ...] | None:
-        """The grids that there are, oldest first; None where none was stored for these values."""
+        """The stored grids, oldest first; None where none was stored for these values."""
         segments = [s for s in state.get(GRIDS, ()) if s.tag == self.tag]
         if not segments:
             return None
         newest = max(segments, key=lambda s: s.high)
         key = store.location, newest.name, newest.checksum
-        found = _READ.get(key)
-        if found is None:
-            found = _READ[key] = _epochs(read_segment(store, newest, None, _SCHEMA.names))
-            if len(_READ) > _MOST_READ:
-                _READ.popitem(last=False)
-        return found
+        return _READ.get(key, lambda: _epochs(read_segment(store, newest, None, _SCHEMA.names)))
 
     def write(self, work: InstanceWork, epochs: Sequence[GridEpoch]) -> tuple[Segment, ...]:
-        """Store grids instead of those that there were."""
+        """Store grids in place of all that are stored; small, whatever the instances."""
         version = max((s.high for s in work.state.get(GRIDS, ())), default=0) + 1
         rows = []
         for number, epoch in enumerate(epochs):
@@ -131,6 +128,5 @@ def _epochs(rows: pa.Table) -> tuple[GridEpoch, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
-_MOST_READ = 64
-_READ: OrderedDict[tuple[str, str, int], tuple[GridEpoch, ...]] = OrderedDict()
-"""What was read of segments, which never change."""
+_READ = Memory(sys.maxsize).cache(1, size=lambda epochs: 0, most_entries=64)
+"""The grids of the segments that this process has read; segments never change."""

@@ -1,6 +1,6 @@
-"""One instance of a join in one batch: which stored tuples the new ones meet, and what is kept.
+"""One instance of a join in one batch: which stored tuples the new ones meet, and what it stores.
 
-The order of calls: `parts`, then `rows`, `segments` and `leave`.
+Call `parts`, then `rows`, `segments` and `leave`, each once.
 """
 
 from __future__ import annotations
@@ -26,24 +26,30 @@ from tidegate.operate.join.placement import JoinPlacement
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES
-from tidegate.operate.join.stored_segment import StoredSegments, fewer
+from tidegate.operate.join.stored_segment import StoredSegments, merge_small
 from tidegate.operate.join.tuple_order import with_key
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
 from tidegate.state.segment import Segment, write_segment
 
 _MOST_NEW_ROWS = 8_192
-"""What a batch with more new tuples of a side leaves is mapped: it is read once for many rows."""
+"""With more new tuples of a side, a batch keeps no chain of it in memory.
+
+The next batch maps the segments instead: opening them is little work beside so many rows.
+"""
 
 _SHARE = 32
-"""A side of an instance keeps tuples up to this part of the memory for caches."""
+"""One side of an instance keeps a chain of at most this fraction of the memory for caches."""
 
 _STORED = "stored tuples"
 
 
 @dataclass(frozen=True)
 class SideTuples:
-    """The tuples of a side in one batch: the newest, the others, and what was in memory."""
+    """The tuples of a side in one batch: the newest, the stored ones, and the chain in memory.
+
+    `chain` is None where none is kept for the next batch.
+    """
 
     newest: Newest
     stored: StoredTuples
@@ -52,15 +58,16 @@ class SideTuples:
 
 @dataclass(frozen=True)
 class InstanceJoin:
-    """What an instance does with the new tuples of a batch."""
+    """The work of an instance on the new tuples of one batch."""
 
     work: InstanceWork
     placement: JoinPlacement
 
     def parts(self, news: Sequence[News]) -> tuple[list[Matching], list[SideTuples]]:
-        """What finds all pairs of new tuples; and by side the tuples that the next batch may meet.
+        """The matchings that find all pairs of new tuples; and by side the tuples they met.
 
-        Nothing is left for it while former owners finish what others see too.
+        The latter are empty, and no chain is kept, while former owners finish windows over tuples
+        that others see too.
         """
         in_memory = find(self.work, self._name)
         if self.placement.spread.holds_all and self.work.mapping.formers:
@@ -69,7 +76,7 @@ class InstanceJoin:
         return [part], sides
 
     def rows(self, pieces: Iterator[tuple[int, list[MatchedPairs]]]) -> tuple[pa.Table, ...]:
-        """The output rows by port, made piece by piece and spilled where they are many."""
+        """The output rows by port, made piece by piece; many rows are spilled to a file."""
         spills = [Spill.of(self.work, i) for i in range(len(self.work.ports))]
         try:
             for _, found in pieces:
@@ -88,7 +95,7 @@ class InstanceJoin:
         in_memory: Sequence[SideMemory],
         sights: Sequence[Sequence[Sight]],
     ) -> tuple[Matching, list[SideTuples]]:
-        """New tuples and the stored ones in sight."""
+        """The matching of new tuples with the stored ones in sight, and these by side."""
         sides = [self._side(i, news, in_memory[i], sights[i]) for i in range(2)]
         self.work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
@@ -96,13 +103,13 @@ class InstanceJoin:
         return Matching(self.placement.spec, (news[0], news[1]), newest, stored, by_row), sides
 
     def _by_epoch(self, news: Sequence[News]) -> list[Matching]:
-        """Matchings where epochs have grids of their own.
+        """A matching for each epoch that has tuples, because each has a spread of its own.
 
-        What was stored in an epoch lies over its grid, and a new tuple meets it where the grid has
-        both. So each epoch has the new tuples that its grid gives to this instance.
+        A new tuple meets the tuples of an epoch at the instance to which that epoch's spread gives
+        both. So each matching has the new tuples that this instance gets by that spread.
         """
         parts = []
-        # Nothing is left for the next batch, so nothing is put together for it.
+        # No chain is kept for the next batch, so an empty one, which begins now, stands for it.
         nothing = [SideMemory(Chain(self._begin(side))) for side in range(2)]
         for epoch in zip(*self._sights(), strict=True):
             asking = []
@@ -120,34 +127,39 @@ class InstanceJoin:
         in_memory: SideMemory,
         sights: Sequence[Sight],
     ) -> SideTuples:
-        """The tuples of a side that are compared with: what is in memory is not read again."""
+        """The tuples of a side that new ones are compared with.
+
+        What the chain has is not read from segments; segments have what is older.
+        """
         stored, chain = self._segments(side, sights), in_memory.chain
         begin, needed = self._begin(side), stored.horizon.needed
+        # Three cases: the chain reaches back over the whole window, and no segment is read; it
+        # reaches back to a part, and older segments are read; there is none, and one is begun.
         held: list[HeldTuples] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
         if chain is not None and in_memory.gained is not None:
-            chain = stored.taken_over(chain, in_memory.gained, begin) if few else None
+            chain = stored.with_gained(chain, in_memory.gained, begin) if few else None
         if chain is not None and chain.since <= needed:
             stored.release()
         elif chain is not None:
-            chain = chain.apart([(s.low, s.high) for s in stored.live], begin)
+            chain = chain.after_segments([(s.low, s.high) for s in stored.live], begin)
             held = stored.read([s for s in stored.live if s.low < chain.since])
         elif few:
             chain, held = stored.newest(begin, _most_bytes())
         else:
             held = stored.read(stored.live)
-        chain = None if chain is None else chain.needed(needed)
+        chain = None if chain is None else chain.from_coordinate(needed)
         behind = chain.newest if few and chain is not None else None
         asked = news[1 - side].table.num_rows > 0
         newest = newest_of(self.placement.spec, side, news[side], behind, asked)
         runs: Sequence[ChainRun] = ()
         if chain is not None:
             runs = chain.others if newest.behind else chain.runs
-        held = fewer(self.placement.spec, side, held)
+        held = merge_small(self.placement.spec, side, held)
         return SideTuples(newest, StoredTuples(held, runs, needed), chain if few else None)
 
     def _sights(self) -> list[list[Sight]]:
-        """What the instance sees of what is stored, by side."""
+        """Which stored tuples the instance sees, by side and epoch."""
         instance, mapping = self.work.instance, self.work.mapping
         return [self.placement.spread.sights(instance, side, mapping) for side in range(2)]
 
@@ -158,15 +170,17 @@ class InstanceJoin:
         return StoredSegments(self.work, keeper, horizon, sights, adopted)
 
     def _begin(self, side: int) -> int:
-        """The coordinate from which on tuples are new."""
+        """The coordinate at which the new tuples of a side begin."""
         before = self.placement.before[side]
         return self.work.previous_us if self.placement.keepers[side].order == TS else before
 
     def leave(self, sides: Sequence[SideTuples], news: Sequence[News]) -> None:
-        """Leave in memory what the next batch compares with, where it is little enough."""
+        """Keep the chains of both sides in memory for the next batch; none where one is missing."""
         chains = []
         for side, tuples in enumerate(sides):
             newest, chain = tuples.newest, tuples.chain
+            # Without terms there is no run to leave. The next batch reads the segments, and fails
+            # there if one of its tuples asks for the value.
             if newest.terms is None or chain is None:
                 return
             keeper = self.placement.keepers[side]
@@ -179,15 +193,17 @@ class InstanceJoin:
                 since = chain.newest.since
             run = newest.stored(kept, since) if kept.any() else None
             end = self.work.frontier_us if keeper.order == TS else count
-            chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
+            chains.append(chain.with_newest(run, needed=needed, end=end, most_bytes=_most_bytes()))
         own = not self.placement.spread.holds_all
         leave(self.work, self._name, (chains[LEFT], chains[RIGHT]), own)
 
     @property
     def _name(self) -> str:
-        """The name of what stays in memory; what of others is seen is up to all owners.
+        """The name of the chains in memory.
 
-        It may read files, and Python 3.11 locks a cached property for all objects of a class.
+        Where an instance also holds tuples of others, which ones depends on all owners and on the
+        cells: the name has both, so that chains of another mapping are not found. No cached
+        property, because it may read files and Python 3.11 locks those for all objects of a class.
         """
         if not self.placement.spread.holds_all:
             return _STORED
@@ -195,7 +211,7 @@ class InstanceJoin:
         return f"{_STORED} {owners} {self.placement.cells(self.work)}"
 
     def segments(self, side: int, news: News, own: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
-        """Store the instance's own new tuples that a later one may still meet."""
+        """Store the instance's own new tuples that a later tuple may still meet, as one segment."""
         keeper, table = self.placement.keepers[side], news.table
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
@@ -204,6 +220,8 @@ class InstanceJoin:
         if not lasting.any():
             return ()
         name = f"{self.work.name}-{SIDES[side]}"
+        # A segment is sorted as it will be searched, with its keys beside the tuples: who takes
+        # buckets over after a switch then maps the index and computes nothing.
         kept, key = np.flatnonzero(lasting), None
         if not self.placement.spec.in_time_order:
             ranked = news.key_order(self.placement.spec.probe, side)
@@ -216,5 +234,5 @@ class InstanceJoin:
 
 
 def _most_bytes() -> int:
-    """How much one side of an instance keeps in memory."""
+    """The bytes that the chain of one side of an instance may take."""
     return MEMORY.limit_bytes // _SHARE

@@ -1,8 +1,8 @@
-"""Counts the tuples of keys on both sides of a join, pane by pane: what shedding by concept knows.
+"""Counts the tuples of each key on both sides of a join, by pane of time, to shed by concept.
 
-The counts of a pane are complete when a tuple of a later pane comes, whatever the cut: so what is
-told of a tuple follows from the total order. Of a key and side the pane at hand is remembered, and
-the last pane before it that has the key, for so many panes as the key is remembered.
+The count of a pane is complete when a tuple of a later pane comes. So what is known about a tuple
+follows from the total order, not from the batch cut. For each key and side, the open pane is kept
+and the last earlier pane that has the key, for as many panes as a key is remembered.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Absent, Segment, read_segment, write_segment
 
 FIRST = "first"
-"""What the segments hold: how many first tuples keys have in a pane, and how many in all."""
+"""The part of the state that has, by key and pane, the count of first tuples and of all."""
 
 NO_KEY = -1.0
-"""The code of tuples whose key has a NULL. None is first of its key: they have no partners, and
-what else is in their keys would decide which instance counts them."""
+"""The code of tuples whose key has a NULL. None of them counts as first of its key: they have no
+partners, and their other key columns would decide which instance counts them."""
 
 _PANE, _SIDE, _CODE, _TUPLES, _ALL = "pane", "side", "code", "tuples", "all"
 
@@ -49,7 +49,7 @@ Codes = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FirstKeeper(Keeper):
-    """What is known of a pane is forgotten `reach` panes later."""
+    """Forgets the counts of a pane `reach` panes later."""
 
     pane_us: int
     reach: int
@@ -74,9 +74,10 @@ class FirstKeeper(Keeper):
 
 @dataclass(frozen=True)
 class SideKeys:
-    """Tuples of one side in the total order: keys, panes, places among those of both sides.
+    """Tuples of one side in the total order: keys, panes, places among the tuples of both sides.
 
-    `counted` adds up to the tuples of a key and pane, those that were not sent included.
+    The sum of `counted` over a key and pane is the number of its tuples, including those that map
+    tasks dropped.
     """
 
     bucket: npt.NDArray[np.int32]
@@ -88,11 +89,12 @@ class SideKeys:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the key of each tuple when it comes.
+    """What is known about the key of each tuple when it comes; an entry per tuple.
 
-    `rank` is how many tuples of its key, side and pane came before, exact while below the fewest;
-    `own` and `other` how many its side and the other have in the last earlier pane with the key, 0
-    if none is remembered; `met` whether the other side had the key before.
+    `rank` is how many tuples of its key, side and pane came before; exact only while below the
+    number of first tuples that are kept. `own` and `other` are the counts of its side and of the
+    other in the last earlier pane with the key, 0 if none is remembered. `met` says whether the
+    other side had the key before.
     """
 
     rank: Ints
@@ -102,11 +104,11 @@ class Known:
 
 
 class KeyCounts:
-    """The counts of the keys of one instance in one batch; grows with the keys that it remembers.
+    """The counts of the keys of one instance, in one batch; grows with the keys that it remembers.
 
-    `reach` is by side for how many panes they are. Call `take` once with the tuples of both sides,
-    then `written`. A batch looks through what is remembered once, and sorts what it has of its own
-    keys; what is no longer needed goes when a pane ends.
+    `reach` has by side for how many panes a key is remembered. Call `take` once with the tuples of
+    both sides, then `written`. A batch passes over all counts once and sorts those of its own keys.
+    Counts that nobody needs any more go when a pane ends.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class KeyCounts:
         self._news = _SCHEMA.empty_table()
 
     def take(self, sides: Sequence[SideKeys]) -> list[Known]:
-        """What was known of each tuple, by side, and count all of them."""
+        """What is known about each tuple, by side; also counts all of them."""
         known = self._of_keys(np.unique(np.concatenate([side.codes for side in sides])))
         codes = np.concatenate([known.column(_CODE).to_numpy(), *(s.codes for s in sides)])
         panes = np.concatenate([ints(known, _PANE), *(s.panes for s in sides)])
@@ -150,6 +152,7 @@ class KeyCounts:
         """What the next batch has to know, as a segment; it is also left in memory."""
         open_ = _pane_of(self._work.frontier_us, self._pane_us)
         rows = pa.concat_tables([self._known, self._news]).combine_chunks()
+        # Rows are dropped only as a pane ends, not in every batch: a batch then costs its own keys.
         if open_ > self._ended:
             rows = _merged(rows.filter(pa.array(self._needed(rows, open_))))
         self._work.kept.leave(FIRST, (open_, rows), rows.nbytes)
@@ -161,7 +164,7 @@ class KeyCounts:
         return (write_segment(self._work.store, name, by_bucket(news, _PANE), _PANE, 0),)
 
     def _needed(self, rows: pa.Table, open_: int) -> Mask:
-        """Which rows later tuples may ask for: of open panes, and the last before for each key."""
+        """Rows that later tuples may need: of open panes, and of the last earlier pane by key."""
         panes, sides = ints(rows, _PANE), rows.column(_SIDE).to_numpy()
         needed = panes >= open_
         for side, reach in enumerate(self._reach):
@@ -173,7 +176,7 @@ class KeyCounts:
         return np.asarray(needed)
 
     def _of_keys(self, codes: Codes) -> pa.Table:
-        """What is remembered of these keys, which are in order."""
+        """The counts of some keys; `codes` are distinct and ascend."""
         known = self._known.column(_CODE).to_numpy()
         if not len(codes):
             return self._known.slice(0, 0)
@@ -190,7 +193,7 @@ class KeyCounts:
         return pa.concat_tables([_SCHEMA.empty_table(), *(r.cast(_SCHEMA) for r in read)])
 
     def _noted(self, side: int, keys: SideKeys, groups: Ints, rank: Ints) -> pa.Table:
-        """What came of a side, a row for each key and pane."""
+        """The counts of the new tuples of a side, a row for each key and pane."""
         real = np.flatnonzero(keys.codes != NO_KEY)
         rows = real[np.unique(groups[real], return_index=True)[1]]
         first, counted = (
@@ -209,7 +212,10 @@ class KeyCounts:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Of one side, by group: its tuples, first ones of earlier batches, and where it came first."""
+    """Of one side, by group: all tuples, first tuples of earlier batches, place of the first one.
+
+    A group is a key and a pane. The place is -1 where the group is older than the batch.
+    """
 
     all: Ints
     first: Ints
@@ -219,7 +225,7 @@ class _Counts:
     def of(
         known: pa.Table, old: Ints, side: int, groups: Ints, keys: SideKeys, size: int
     ) -> _Counts:
-        """`old` and `groups` number the keys and panes of what is known, and of new tuples."""
+        """`old` has the group of each row of `known`, `groups` that of each new tuple."""
         mine = known.column(_SIDE).to_numpy() == side
         old = old[mine]
         every, first = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -233,7 +239,7 @@ class _Counts:
 
 
 def _merged(rows: pa.Table) -> pa.Table:
-    """One row for each side, key and pane, where several batches have told of it."""
+    """One row for each side, key and pane: the sum of what several batches counted."""
     order = (ints(rows, _PANE), rows.column(_CODE).to_numpy(), rows.column(_SIDE).to_numpy())
     at = np.lexsort(order)
     new = np.ones(len(at), np.bool_)
@@ -247,7 +253,7 @@ def _merged(rows: pa.Table) -> pa.Table:
 
 
 def _sums(groups: Ints, values: npt.NDArray[np.generic]) -> Ints:
-    """The sums of values by group, those of groups that there are, in their order."""
+    """The sums of values by group, for the groups that occur, ascending."""
     found, of = np.unique(groups, return_inverse=True)
     sums = np.zeros(len(found), np.int64)
     np.add.at(sums, of, values.astype(np.int64))
@@ -255,9 +261,9 @@ def _sums(groups: Ints, values: npt.NDArray[np.generic]) -> Ints:
 
 
 def _earlier(counts: Ints, codes: Codes, panes: Ints, reach: int) -> Ints:
-    """By group: the count of the last pane before it with tuples of its key, within the reach.
+    """By group: the count of the last earlier pane with tuples of its key, 0 beyond the reach.
 
-    Groups are in the order of keys and panes.
+    Groups are in the order of (key, pane).
     """
     there = np.where(counts > 0, np.arange(len(counts)), -1)
     last = np.full(len(counts), -1)
@@ -267,7 +273,7 @@ def _earlier(counts: Ints, codes: Codes, panes: Ints, reach: int) -> Ints:
 
 
 def numbered(codes: Codes, panes: Ints) -> tuple[Ints, Ints]:
-    """Numbers from 0 on for keys and panes, in their order, and where one of each number is."""
+    """The group of each (key, pane), numbered from 0 in their order, and a row of each group."""
     order = np.lexsort((panes, codes))
     new = np.ones(len(order), np.bool_)
     new[1:] = _differ(codes[order]) | _differ(panes[order])
@@ -277,7 +283,7 @@ def numbered(codes: Codes, panes: Ints) -> tuple[Ints, Ints]:
 
 
 def ranks(groups: Ints) -> Ints:
-    """How many of the same group stand before each."""
+    """For each row, how many rows of its group stand before it."""
     order = np.argsort(groups, kind="stable")
     places = np.arange(len(order))
     new = np.ones(len(order), np.bool_)
@@ -292,7 +298,7 @@ def _differ(values: npt.NDArray[np.generic]) -> Mask:
 
 
 def _no_count(name: str) -> pa.Array:
-    """What a state from before tuples were counted says of them."""
+    """The count in a state of a version that did not count tuples."""
     return pa.array([0], pa.int64())
 
 
@@ -301,5 +307,5 @@ def _pane_of(frontier_us: int, pane_us: int) -> int:
 
 
 def _before(pane: int, panes: int) -> int:
-    """The pane so many before."""
+    """The number of the pane that is so many panes earlier."""
     return pane if pane in (MIN_US, MAX_US) else pane - panes

@@ -8,16 +8,16 @@ LEFT, RIGHT = 0, 1
 """The numbers of the sides."""
 
 OWN = "own"
-"""The operator's column of the time that a row shows as its own."""
+"""The column with the time that a row shows as `ts`, where that is not its event time."""
 
 
 @dataclass(frozen=True)
 class JoinKind:
     """What a join puts out.
 
-    `tracked` are the sides of which every tuple must know whether it has a partner. `pairs` says
-    that all pairs are put out, `first` that a tracked tuple is at its first pair, and `unmatched`
-    that one without a partner is when none can come any more. `summary` is what people read.
+    `tracked` are the sides whose tuples must know whether they have a partner. With `pairs` the
+    join puts out every pair, with `first` a tracked tuple at its first pair, with `unmatched` a
+    tracked tuple without a partner once none can come any more. `summary` is for people.
     """
 
     summary: str
@@ -28,20 +28,20 @@ class JoinKind:
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The sides whose columns a row has."""
+        """The sides whose columns an output row has."""
         return (LEFT, RIGHT) if self.pairs else self.tracked
 
     @property
     def home(self) -> int | None:
-        """The tracked side, where there is one."""
+        """The tracked side, where there is exactly one."""
         return self.tracked[0] if len(self.tracked) == 1 else None
 
     def filters(self, side: int) -> bool:
-        """Whether tuples of a side that the condition refuses by themselves give no row."""
+        """Whether tuples that a condition on their side alone refuses may be dropped at once."""
         return not self.unmatched or side not in self.tracked
 
     def can_miss(self, side: int) -> bool:
-        """Whether the columns of a side may be those of no tuple."""
+        """Whether a row may have NULLs in place of a tuple of a side."""
         return self.pairs and self.unmatched and 1 - side in self.tracked
 
 
@@ -66,4 +66,4 @@ SPARK_NAMES = {
     "leftsemi": SEMI,
     "leftanti": ANTI,
 }
-"""The kinds by the names that Spark has for them, without underscores."""
+"""The kinds by their names in Spark, without underscores."""

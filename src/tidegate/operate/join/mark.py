@@ -1,6 +1,7 @@
-"""Remembers which stored tuples of a join have met a partner, until they are decided.
+"""Remembers which stored tuples of an outer, semi or anti join have a partner.
 
-A tuple is marked once, in the batch of its first match, unless it is decided in the same batch.
+A tuple is marked once, in the batch of its first match, unless it is decided in the same batch. Its
+mark lives until it is decided.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MATCHED = tuple(f"{side}_matched" for side in SIDES)
-"""What the segments hold, by side."""
+"""The parts of the state that have the marks, by side."""
 
 _COLUMNS = (*ORDER, BUCKET)
 _TIER = 4
-"""A run of marks is merged with the one before it that is not so many times longer."""
+"""Two runs of marks are merged unless the earlier one is more than this many times longer."""
 
 
 @dataclass(frozen=True)
 class MarkKeeper(Keeper):
-    """Marks live as long as the tuples of their side; `tag` says how these were dealt."""
+    """Marks live as long as the tuples of their side; a segment's `tag` says how it was dealt."""
 
     tuples: SideKeeper
     order: ClassVar[str] = TS
@@ -61,9 +62,10 @@ class MarkKeeper(Keeper):
 
 
 class MatchMarks:
-    """The marks of the tuples of one side that one instance has; grows with those of a window.
+    """The marks of the tuples of one side at one instance; grows with the tuples of a window.
 
-    They are in runs, each in the total order, so that a few more cost little.
+    Marks are in runs, each in the total order. A batch adds a run, and runs are merged as in a
+    chain: so a few marks cost little, and a search looks into few runs.
     """
 
     def __init__(self, work: InstanceWork, side: int, keeper: MarkKeeper) -> None:
@@ -72,7 +74,7 @@ class MatchMarks:
         self._runs = self._read() if held is None else held
 
     def has(self, order: Sequence[Ints]) -> Mask:
-        """Which tuples are marked, by the columns of the total order."""
+        """Which tuples are marked; `order` has their columns of the total order."""
         found = np.zeros(len(order[0]), np.bool_)
         for run in self._runs:
             found |= _among(order, [ints(run, c) for c in ORDER])
@@ -93,10 +95,15 @@ class MatchMarks:
         return (write_segment(work.store, name, rows, TS, keeper.tuples.way),)
 
     def _read(self) -> list[pa.Table]:
-        """What is stored of the instance's tuples, or of more where they were dealt otherwise."""
+        """The stored marks of the instance's tuples, as one run.
+
+        An earlier run may have dealt tuples otherwise; its marks are read whole, because a mark of
+        a tuple that is elsewhere does no harm.
+        """
         work, keeper = self._work, self._keeper
         horizon = keeper.horizon(work.previous_us, 0)
         mine = BucketSet.where(work.mapping.owner_array == work.instance)
+        # An earlier run may have dealt tuples to other buckets: then any segment may have ours.
         tables = [
             read_segment(work.store, s, mine if s.tag == keeper.tuples.way else None, _COLUMNS)
             for s in work.state.get(MATCHED[self._side], ())
@@ -118,7 +125,7 @@ def _from(run: pa.Table, needed: int) -> pa.Table:
 
 
 def _among(order: Sequence[Ints], run: Sequence[Ints]) -> Mask:
-    """Which tuples are in a run, by binary search in all columns of the total order."""
+    """Which tuples are in a run, by one binary search for all, over all columns of the order."""
     low = np.zeros(len(order[0]), np.int64)
     high = np.full(len(order[0]), len(run[0]), np.int64)
     while (open_ := low < high).any():

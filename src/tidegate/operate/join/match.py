@@ -1,8 +1,8 @@
-"""Finds the pairs of new tuples of a batch and the ones that came before them.
+"""Finds the pairs of the new tuples of a batch with the tuples before them.
 
-New tuples of one side ask those held of the other: tables of stored tuples, and the new ones that
-will be stored. Stored tuples are in the order that the method searches: that of the index, or of
-time for a scan and a union. Candidates come from `search` and `union`, the predicate decides.
+New tuples of one side ask the other side: tables of stored tuples, and the new tuples that are
+stored now. Stored tuples are in the order that the method searches: that of the index, or of time
+for a scan and a union. `search` and `union` give candidates, the predicate decides on them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from tidegate.operate.join.run_index import (
     Terms,
     kept,
     known,
-    known_columns,
     let_go,
 )
 from tidegate.operate.join.search import (
@@ -55,17 +54,19 @@ RANK = "rank"
 _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
 
-
 _FEW_PAIRS = 16_384
-"""So many candidates are decided together: each part costs as much as many."""
+"""Candidates are collected up to this many before the predicate is evaluated on them.
+
+One evaluation has a fixed cost of many pairs, and runs may give few candidates each.
+"""
 
 
 @dataclass(frozen=True)
 class MatchedPairs:
     """Pairs of tuples, row by row; the later tuple of each is of the side `later`.
 
-    `place` is the later tuple's place among the new tuples. Of tuples without a partner that side
-    is missing, and `decided` are the instants at which that was known.
+    `place` is the later tuple's place among the new tuples. For tuples without a partner the side
+    `later` is missing, and `decided` has the instants at which that became certain.
     """
 
     left: GatheredRows
@@ -74,25 +75,23 @@ class MatchedPairs:
     place: Ints
     decided: Ints | None = None
 
-    def of(self, kept: Ints) -> MatchedPairs:
-        """Some of them; they have a partner."""
+    def take(self, kept: Ints) -> MatchedPairs:
+        """Some of the pairs; not for tuples without a partner."""
         if len(kept) == len(self.place):
             return self
-        return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
-
-    def moved(self, place: Ints) -> MatchedPairs:
-        """The same with other numbers in the order of the output."""
-        return replace(self, place=place)
+        return MatchedPairs(
+            self.left.take(kept), self.right.take(kept), self.later, self.place[kept]
+        )
 
 
 @dataclass(frozen=True)
 class HeldTuples:
-    """Stored tuples of a side, in the order they are searched.
+    """Stored tuples of a side, in the order in which they are searched.
 
-    `token` names them for as long as the process lives, so that what searching needs of them is
-    computed once; None where they are made anew for every batch. Only those of `part` are searched,
-    where it is given. `least` is the least coordinate, `key` the keys in whose order they are and
-    `by_bucket` how many there are of each bucket, where that is known.
+    `token` names the table in the caches of this process, so that its index is made once; None
+    for tables that every batch makes anew. Where `part` is given, only its tuples are searched.
+    Where they are known, `least` is the least coordinate, `key` has the keys that the table is
+    sorted by, and `by_bucket` counts the tuples of each bucket.
     """
 
     table: pa.Table
@@ -103,10 +102,9 @@ class HeldTuples:
     by_bucket: Ints | None = None
 
     def columns(self, program: PairProgram) -> SideColumns:
-        """What the compiled predicate reads of all of them."""
-        return known_columns(
-            self.token, program, lambda: SideColumns.of(program, STORED, self.table)
-        )
+        """The columns that the compiled predicate reads, of the whole table."""
+        compute = partial(SideColumns.of, program, STORED, self.table)
+        return known(self.token, compute, "columns", program)
 
     @property
     def own(self) -> pa.Table:
@@ -118,9 +116,9 @@ class HeldTuples:
 
 @dataclass(frozen=True)
 class StoredTuples:
-    """The tuples of a side that were stored before: from segments, and in memory.
+    """The tuples of a side that earlier batches stored: in segments (`held`), in memory (`runs`).
 
-    Those below the coordinate `needed` are in no window any more.
+    Those below the coordinate `needed` have left the window.
     """
 
     held: Sequence[HeldTuples] = ()
@@ -130,10 +128,11 @@ class StoredTuples:
 
 @dataclass(frozen=True)
 class Matching:
-    """New tuples of both sides and what they meet: the newest, and those stored before.
+    """New tuples of both sides, and the tuples that they are compared with.
 
-    Pairs are asked for by the places of their later tuples, so that many come in pieces, one after
-    the other in the order of the output. `by_row` has what was compared counted for each new tuple.
+    Pairs are asked for by the places of their later tuples, so that a large output comes in pieces,
+    one after the other in the order of the output. With `by_row` comparisons are counted for each
+    new tuple.
     """
 
     spec: JoinSpec
@@ -145,9 +144,10 @@ class Matching:
     def pairs(
         self, low: int, high: int, most: int
     ) -> tuple[list[MatchedPairs], ComparedWork] | None:
-        """All pairs of a new tuple at such a place and an earlier one that is held, in no order.
+        """All pairs whose later tuple is at a place in [low, high), each once, in no order.
 
-        Each once, and what was compared for them. None where there are more than `most`.
+        Also the comparisons made for them. None as soon as there are more than `most` pairs: the
+        caller asks again for fewer places, and the comparisons do not count.
         """
         asking = [n.between(low, high) for n in self.news]
         starts = asking[LEFT][1], asking[RIGHT][1]
@@ -158,6 +158,7 @@ class Matching:
             if not asks.table.num_rows:
                 continue
             for pairs, settled in self._candidates(side, asks, start, work):
+                # Settled pairs are decided by other conjuncts, so they cannot wait with the rest.
                 if settled or len(pairs.place) > _FEW_PAIRS:
                     if not found.add([pairs], settled):
                         return None
@@ -173,35 +174,37 @@ class Matching:
     def _candidates(
         self, side: int, asking: News, start: int, work: ComparedWork
     ) -> Iterator[tuple[MatchedPairs, bool]]:
-        """Pairs that may match, of new tuples from a row on that ask those of a side.
+        """Candidates of the new tuples `asking` among the tuples of `side`.
 
-        And whether the compiled conjuncts are known to be true of them.
+        `asking` begins at row `start` of all new tuples of its side. Each item is candidates, and
+        whether the compiled conjuncts are known to be true of them.
         """
         search = _Search.of(self.spec, side, asking, self.news[side])
         other, needed = self.newest[1 - side], self.stored[side].needed
+        # The table of the newest tuples begins with stored ones: `asking` stands after those.
         before = other.behind + start
-        for meeting in self._meetings(side, search):
-            for ask_rows, held_rows, settled in search.candidates(meeting, needed, work):
-                rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
+        for target in self._targets(side, search):
+            for ask_rows, held_rows, settled in search.candidates(target, needed, work):
+                rows = held_rows if target.rows is None else target.rows[held_rows]
                 asks = ask_rows + before if before else ask_rows
-                sides = GatheredRows(meeting.table, rows), GatheredRows(other.table, asks)
+                sides = GatheredRows(target.table, rows), GatheredRows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
                 yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows]), settled
 
-    def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
-        """What is asked; found once, for it does not depend on who asks."""
-        if side not in self._met:
-            self._met[side] = search.meetings(self.newest[side], self.stored[side])
-        return self._met[side]
+    def _targets(self, side: int, search: _Search) -> list[_Target]:
+        """The tuples of a side as they are searched; found once, for all pieces."""
+        if side not in self._known_targets:
+            self._known_targets[side] = search.targets(self.newest[side], self.stored[side])
+        return self._known_targets[side]
 
     @cached_property
-    def _met(self) -> dict[int, list[_Meeting]]:
+    def _known_targets(self) -> dict[int, list[_Target]]:
         return {}
 
 
 @dataclass
 class _Found:
-    """Pairs that fulfil the predicate, up to so many."""
+    """Collects pairs that fulfil the predicate, up to `most` of them."""
 
     spec: JoinSpec
     most: int
@@ -209,9 +212,9 @@ class _Found:
     count: int = 0
 
     def add(self, candidates: Sequence[MatchedPairs], settled: bool = False) -> bool:
-        """Decide about candidates; false where there are too many pairs now.
+        """Keep the candidates that match; false once there are more than `most` pairs.
 
-        The compiled conjuncts are true of them where that is `settled`.
+        With `settled` the compiled conjuncts are known to be true, and only the rest is evaluated.
         """
         program = self.spec.programs[LEFT] if settled else None
         decided = _decided(self.spec, candidates, None if program is None else program.rest)
@@ -223,7 +226,7 @@ class _Found:
 def _decided(
     spec: JoinSpec, found: Sequence[MatchedPairs], conjuncts: Sequence[Expr] | None
 ) -> list[MatchedPairs]:
-    """The pairs that fulfil conjuncts (None: all), in as few evaluations of them as can be."""
+    """The pairs that fulfil conjuncts (None: all), in one evaluation where that is possible."""
     left = right = None
     if len(found) > 1:
         left, right = (
@@ -238,16 +241,17 @@ def _decided(
         cuts = np.searchsorted(true, ends[:-1])
         parts = np.split(true, cuts)
         kept = [part - begin for part, begin in zip(parts, (0, *ends), strict=False)]
-    return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
+    return [p.take(k) for p, k in zip(found, kept, strict=True) if len(k)]
 
 
 @dataclass(frozen=True)
-class _Meeting:
-    """Tuples that are asked: stored ones, or the newest, which stand at a `place`.
+class _Target:
+    """One table of tuples that new ones are compared with.
 
-    What is searched are `rows` of the table, or a `part` of it, None for all. `searched` has one
-    index for each probe, none where a value of a branch cannot be computed. `key` has the keys of
-    all rows, where they are known. `columns` are what the compiled predicate reads of the table.
+    Searched are `rows` of the table, or a `part` of it; both are None for all. `searched` has one
+    index for each probe of the join; it is empty where a value of a branch cannot be computed.
+    `place` is given for the newest tuples only. `key` has the keys of all rows, where they are
+    known. `columns` gives what the compiled predicate reads of the table.
     """
 
     table: pa.Table
@@ -260,9 +264,9 @@ class _Meeting:
     columns: Callable[[PairProgram], SideColumns] | None = None
 
     def compiled(
-        self, program: PairProgram, asking: Callable[[], SideColumns], searched: SearchableRun
+        self, program: PairProgram, search: _Search, searched: SearchableRun
     ) -> Callable[[Ask], PairRun]:
-        """The compiled predicate over the tuples that an index of this finds."""
+        """Gives for probes the compiled predicate over the tuples that one index finds."""
 
         def run(ask: Ask) -> PairRun:
             assert self.columns is not None
@@ -270,19 +274,19 @@ class _Meeting:
             rows = order if self.rows is None else self.rows
             if order is not None and self.rows is not None:
                 rows = self.rows[order]
-            return pair_run(self.columns(program), asking(), rows, ask.order)
+            return pair_run(self.columns(program), search.columns, rows, ask.order)
 
         return run
 
 
 @dataclass(frozen=True)
 class _Search:
-    """New tuples asking those of `side` by every probe of the join.
+    """New tuples that ask the tuples of `side`, by every probe of the join.
 
-    A value of a branch that cannot be computed may stand where the predicate never looks. So the
-    predicate is then given every pair of the window, as without an index: it fails if it must. One
-    such value among those that are asked counts for all, so that what is compared does not depend
-    on how they are divided into runs.
+    In a union, a value of a branch may fail to compute for a tuple where the predicate never looks
+    at it. The predicate then decides on every pair of the window, as without an index, and fails if
+    it must. One such value in any table turns off the indexes of all tables, so that comparisons do
+    not depend on how tuples are divided into runs.
     """
 
     spec: JoinSpec
@@ -302,11 +306,11 @@ class _Search:
             asks = ()
         return _Search(spec, side, asks, ask(_EVERYTHING), asking.table)
 
-    def meetings(self, newest: Newest, stored: StoredTuples) -> list[_Meeting]:
-        """All that are asked, run by run."""
+    def targets(self, newest: Newest, stored: StoredTuples) -> list[_Target]:
+        """The tables that are searched: segments, runs in memory, and the newest tuples."""
         found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
         found += [
-            _Meeting(run.table, run.coordinate, run.searched, columns=run.columns)
+            _Target(run.table, run.coordinate, run.searched, columns=run.columns)
             for run in stored.runs
         ]
         if len(newest.rows):
@@ -316,45 +320,43 @@ class _Search:
             columns = cache(lambda program: SideColumns.of(program, STORED, newest.table))
             place = newest.place
             found.append(
-                _Meeting(newest.table, newest.coordinate, searched, rows, place, columns=columns)
+                _Target(newest.table, newest.coordinate, searched, rows, place, columns=columns)
             )
-        if all(meeting.searched for meeting in found):
+        if all(target.searched for target in found):
             return found
-        return [replace(meeting, searched=()) for meeting in found]
+        return [replace(target, searched=()) for target in found]
 
-    def candidates(
-        self, meeting: _Meeting, needed: int, work: ComparedWork
-    ) -> Iterator[Candidates]:
-        """Rows of the asking table and of the meeting's, pair by pair."""
-        place, program = meeting.place, self.spec.programs[self.side]
+    def candidates(self, target: _Target, needed: int, work: ComparedWork) -> Iterator[Candidates]:
+        """Candidates as rows of the asking table and rows of the target."""
+        place, program = target.place, self.spec.programs[self.side]
         runs = [
             IndexedRun(
                 s,
                 None if place is None else s.arranged(place),
                 needed,
-                None if program is None else meeting.compiled(program, self.columns, s),
+                None if program is None else target.compiled(program, self, s),
             )
-            for s in meeting.searched
+            for s in target.searched
         ]
         if self.everything is None:
             (run,), (ask,) = runs, self.asks
-            if meeting.part is not None:
-                found = candidates_of(meeting.part, run, ask, work)
+            if target.part is not None:
+                found = candidates_of(target.part, run, ask, work)
                 if found is not None:
                     yield from ((ask.rows(p), run.searched.rows(s), False) for p, s in found)
                     return
-                token, key = meeting.part.token, meeting.key
-                every = self._whole(meeting.table, meeting.coordinate, token, key)
-                (searched,) = meeting.part.index(every)
+                token, key = target.part.token, target.key
+                every = self._whole(target.table, target.coordinate, token, key)
+                (searched,) = target.part.index(every)
                 compiled = None
                 if program is not None:
-                    compiled = meeting.compiled(program, self.columns, searched)
+                    compiled = target.compiled(program, self, searched)
                 run = replace(run, searched=searched, compiled=compiled)
             work.implied += implied(run, ask)
             for probe, spot, settled in candidates(run, ask, work):
                 yield ask.rows(probe), run.searched.rows(spot), settled
             return
-        whole = IndexedRun(SearchableRun.of(None, (), meeting.coordinate), place)
+        whole = IndexedRun(SearchableRun.of(None, (), target.coordinate), place)
         work.implied += implied(whole, self.everything)
         if runs and self.asks:
             yield from union(runs, self.asks, work)
@@ -362,43 +364,44 @@ class _Search:
             yield from candidates(whole, self.everything, work)
 
     @cached_property
-    def _columns(self) -> SideColumns:
+    def columns(self) -> SideColumns:
+        """What the compiled predicate reads of the asking tuples, computed once."""
         program = self.spec.programs[self.side]
         assert program is not None
         return SideColumns.of(program, ASKING, self.table)
 
-    def columns(self) -> SideColumns:
-        """What the compiled predicate reads of the asking tuples, computed once."""
-        return self._columns
-
-    def _held(self, held: HeldTuples, needed: int) -> _Meeting:
-        """Tuples of a segment, or of several."""
+    def _held(self, held: HeldTuples, needed: int) -> _Target:
+        """A table of stored tuples, with the cheapest index that is known for it."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
         coordinate, columns = ints(held.table, order), held.columns
         if held.part is not None:
             own = held.part.indexed
             if own is not None:
-                return _Meeting(held.table, coordinate, own, columns=columns)
+                return _Target(held.table, coordinate, own, columns=columns)
             keys = kept(held.token) or self._keys(held, coordinate)
-            return _Meeting(
+            return _Target(
                 held.table, coordinate, keys, part=held.part, key=held.key, columns=columns
             )
         searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
-            # The value may be of a tuple that is in no window any more.
+            # The value that failed may be of a tuple that has left the window: when it is dropped
+            # must not decide whether this batch has an index.
             rows, coordinate = np.flatnonzero(live), coordinate[live]
             index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
-            return _Meeting(held.table, coordinate, index, rows, columns=columns)
-        return _Meeting(held.table, coordinate, searched, columns=columns)
+            return _Target(held.table, coordinate, index, rows, columns=columns)
+        return _Target(held.table, coordinate, searched, columns=columns)
 
     def _whole(
         self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None
     ) -> tuple[SearchableRun, ...]:
-        """The index of a table, made where it is not known."""
+        """The index of a table, from the cache or made now."""
         return known(token, partial(self._index, table, coordinate, token, key))
 
     def _keys(self, held: HeldTuples, coordinate: Ints) -> tuple[SearchableRun, ...]:
-        """The keys of a table in the order of its index, without the values of other tests."""
+        """An index that has the keys alone: enough to find candidates, not to test them.
+
+        With the keys from the segment it costs nothing, where a full index is a pass over the rows.
+        """
 
         def searched(key: Floats) -> tuple[SearchableRun, ...]:
             return (SearchableRun(None, key, [], [], coordinate, held.least),)
@@ -406,7 +409,7 @@ class _Search:
         if held.key is not None:
             return searched(held.key)
         compute = partial(key_of, self.spec.probe, self.side, held.table)
-        return known(_keys_of(held.token), lambda: searched(compute()))
+        return known(held.token, lambda: searched(compute()), "keys")
 
     def _index(
         self,
@@ -415,7 +418,8 @@ class _Search:
         token: Hashable | None,
         key: Floats | None,
     ) -> tuple[SearchableRun, ...]:
-        keys = None if token is None else let_go(_keys_of(token))
+        # The keys alone were kept until now: they become part of the full index.
+        keys = None if token is None else let_go((token, "keys"))
         if key is None and keys:
             key = keys[0].key
         try:
@@ -434,7 +438,7 @@ def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[Sea
 def terms_of(
     spec: JoinSpec, side: int, table: pa.Table, key: Floats | None = None
 ) -> tuple[Terms, ...]:
-    """What each probe of a join looks at in tuples; `key` is that of the only one, if known."""
+    """The terms of each probe of a join; `key` is that of the only probe, where it is known."""
     return tuple(
         Terms(
             key if probe.index is None or key is not None else key_of(probe, side, table),
@@ -442,8 +446,3 @@ def terms_of(
         )
         for probe in spec.probes
     )
-
-
-def _keys_of(token: Hashable) -> Hashable:
-    """The token of the keys of tuples that have no index yet."""
-    return token, "keys"

@@ -1,7 +1,7 @@
-"""Keeps the newest tuples of a join in memory from one batch to the next, also across a switch.
+"""Keeps the chains of a join in memory from one batch to the next, also across a switch.
 
-After a switch an instance still has the newest tuples of the buckets that it keeps. To read them
-again would mean to open as many small segments as there were batches since they were compacted.
+After a switch an instance still has the newest tuples of the buckets that it keeps. Reading them
+again would open one small segment for each batch since the last compaction.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
 
 MOST_MOVED_ROWS = 32_768
-"""So many tuples of a side are kept in memory, or put beside those, by who gets other buckets: the
-index of all of them is made again."""
+"""At a switch an instance keeps, or adds, at most so many tuples of a side in memory.
+
+It makes the index of all of them again, in one batch.
+"""
 
 
 @dataclass(frozen=True)
 class JoinMemory:
-    """The newest tuples of both sides, for the next batch.
+    """The chains of both sides, for the next batch.
 
-    They are those of `buckets`; None where others are among them, or their times tell whose.
+    `buckets` are those of the tuples. None where tuples of other instances are among them, or where
+    former owners have some: such chains do not outlive a switch.
     """
 
     chains: tuple[Chain, Chain]
@@ -31,9 +34,9 @@ class JoinMemory:
 
 @dataclass(frozen=True)
 class SideMemory:
-    """What there is of one side.
+    """The chain of one side that was found; None where there is none.
 
-    `gained` are the buckets that have come since, by a flag each; None where all are as they were.
+    `gained` flags the buckets that the instance got since; None where it owns what it owned.
     """
 
     chain: Chain | None = None
@@ -41,7 +44,7 @@ class SideMemory:
 
 
 def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
-    """What the batch before has left of both sides, without what is of others now."""
+    """The chains that the batch before left, without the tuples of buckets that have moved away."""
     left: JoinMemory | None = work.kept.take(name, moved=True)
     if left is not None and work.kept.before is not None:
         return [SideMemory(chain) for chain in left.chains]
@@ -50,11 +53,11 @@ def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
     own = work.mapping.owner_array == work.instance
     gained = own.copy()
     gained[left.buckets.numbers()] = False
-    return [SideMemory(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
+    return [SideMemory(chain.in_buckets(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
 
 
 def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain], own: bool = True) -> None:
-    """Leave tuples of both sides in memory; `own` says that they are those of its own buckets."""
+    """Leave chains for the next batch; `own` says that all tuples are in the instance's buckets."""
     buckets = None
     if own and not work.mapping.formers:
         buckets = BucketSet.where(work.mapping.owner_array == work.instance)

@@ -1,6 +1,6 @@
-"""Puts the new tuples of a side and the few stored before them under one index.
+"""Puts the new tuples of a side and the newest run of its chain under one index.
 
-A small batch then searches one run instead of two, and that run is what the next batch has.
+A small batch then searches one run instead of two, and the next batch finds that run in memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tidegate.operate.join.spec import JoinSpec
 
 @dataclass(frozen=True)
 class Newest:
-    """A table of `behind` stored tuples and all new ones, in the total order; `rows` are held here.
+    """A table of `behind` stored tuples and then all new ones, in the total order.
 
-    `coordinate`, `place` and `terms` are of these. A stored tuple is at place -1. `terms` is None
-    where a value cannot be computed.
+    `rows` are the tuples that are searched here; `coordinate`, `place` and `terms` have an entry
+    for each. A stored tuple has place -1. `terms` is None where a value cannot be computed.
     """
 
     table: pa.Table
@@ -35,13 +35,13 @@ class Newest:
     terms: tuple[Terms, ...] | None
 
     def stored(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], since: int) -> ChainRun:
-        """Those of the tuples that are held, as a run of its own memory."""
+        """Some of the searched tuples as a run, which owns its memory."""
         assert self.terms is not None
         chosen = np.flatnonzero(kept)
         return ChainRun(
             self.table.take(pa.array(self.rows[chosen])),
             self.coordinate[chosen],
-            tuple(t.of(chosen) for t in self.terms),
+            tuple(t.take(chosen) for t in self.terms),
             since,
         )
 
@@ -49,10 +49,10 @@ class Newest:
 def newest_of(
     spec: JoinSpec, side: int, news: News, behind: ChainRun | None = None, asked: bool = True
 ) -> Newest:
-    """The new tuples of a side behind a run of stored ones, if there is one.
+    """The new tuples of a side, after a run of stored ones if one is given.
 
-    That a value cannot be computed is an error, but where nobody has `asked` for it, and in a
-    union of indexes: there the predicate may never look at it.
+    A value that cannot be computed is a TaskError, except where no tuple has `asked` for it, and in
+    a union of indexes: there the predicate may never look at it.
     """
     rows = np.flatnonzero(news.held)
     place = news.place[rows]
@@ -80,7 +80,7 @@ def newest_of(
 
 
 def _terms(spec: JoinSpec, side: int, news: News, rows: Ints) -> tuple[Terms, ...]:
-    """What each probe looks at in the tuples that are held."""
+    """The terms of each probe for the new tuples that are searched."""
     whole = len(rows) == news.table.num_rows
     held = None
     found = []

@@ -1,4 +1,7 @@
-"""Joins two streams: deals their tuples, and has each instance match the new with the stored."""
+"""Joins two streams: map tasks deal tuples, and each instance matches new tuples with stored ones.
+
+The result is the same for any placement; `placement` decides who stores a tuple and who sees it.
+"""
 
 from __future__ import annotations
 
@@ -58,19 +61,19 @@ from tidegate.state.segment import Segment
 PLACEMENTS: dict[str, type[JoinPlacement]] = {
     placement.routing: placement for placement in (KeyPlacement, TurnPlacement, RangePlacement)
 }
-"""By the name that a plan and users give."""
+"""The placements by the name of their routing."""
 
 
 @dataclass(frozen=True)
 class StreamJoin(Operator):
-    """Every tuple is stored in one bucket; new ones are compared with what is stored.
+    """A join of two streams. Every tuple is stored in one bucket, and met by later tuples.
 
-    It works on what the prefixes put out: l0, l1, ... and r0, r1, ... `sides` says by input which
-    side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
-    writes them, `reasons` why this method and routing. `expected` and `warned` say how much is
-    compared without an index, and put out. `before` is how many tuples of each side came in earlier
-    batches. `sieve` says which tuples are kept where others are shed by concept; tuples are then
-    routed by their keys. `grid` is what a join that is routed by range begins with.
+    The prefixes name the columns l0, l1, ... and r0, r1, ... `sides` has the side of each input: 0
+    left, 1 right. `conjuncts` are the conditions as the query writes them, `reasons` say why this
+    method and this routing were chosen, `expected` and `warned` how much is compared without an
+    index and put out. `before` is how many tuples of each side came in earlier batches. With a
+    `sieve` tuples are shed by concept, and routed by key. `grid` is the first grid of a join that
+    is routed by range.
     """
 
     kind: ClassVar[str] = "join"
@@ -111,7 +114,7 @@ class StreamJoin(Operator):
 
     @cached_property
     def placement(self) -> JoinPlacement:
-        """Where tuples are stored, and who sees them."""
+        """Who stores tuples and who sees them."""
         kind = PLACEMENTS[self.routing]
         return kind(self.spec, self.sides, self.before, self.remote, self.grid)
 
@@ -133,7 +136,7 @@ class StreamJoin(Operator):
         return replace(self, remote=True)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        """Give every tuple of a split its bucket, and send it to the instances that see it."""
+        """Give every tuple of a split its bucket; send it to the instances that see it."""
         table, side = plain_names(tuples), self.sides[work.input]
         if self.sieve is not None:
             table = self.sieve.of_split(side, table)
@@ -141,7 +144,7 @@ class StreamJoin(Operator):
         return self.placement.deal(work, side, table)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        """Match new tuples with those held here and among themselves; keep the instance's own."""
+        """Match new tuples with stored ones and with each other; store the instance's own."""
         placement, owners = self.placement, work.mapping.owner_array
         in_order = [self._in_order(side, arrived) for side in range(2)]
         tables, orders = [table for table, _ in in_order], [order for _, order in in_order]
@@ -201,7 +204,7 @@ class StreamJoin(Operator):
         news: Sequence[News],
         compared: ComparedWork,
     ) -> BucketWork:
-        """How the work was divided among the buckets: new tuples, and what they met."""
+        """The work of each bucket: new tuples that it stores, and comparisons with its tuples."""
         touched = stored_work([b[o] for b, o in zip(dealt, own, strict=True)], buckets)
         if compared.rows is not None:
             return touched + pair_work(dealt, compared.rows, buckets)
@@ -214,7 +217,7 @@ class StreamJoin(Operator):
     def state(self) -> OperatorState:
         keepers = self.placement.keepers
         kept: dict[str, Keeper] = dict(zip(SIDES, keepers, strict=True))
-        # Of any placement: another run may have left some.
+        # For any placement: an earlier run may have routed by range and left grids.
         kept[GRIDS] = GridKeeper(keepers[LEFT].way)
         reach: Reach | str = self._reach
         if self.sieve is not None:
@@ -233,9 +236,9 @@ class StreamJoin(Operator):
     def _migration(
         self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
-        """Tuples stay with who has stored them; those from the frontier on are new.
+        """Tuples below the frontier stay with the instances that stored them; None without any.
 
-        Of a side that keeps the last n tuples those are dead when n more have come.
+        The tuples of a side that keeps the last n are dead when n more have come.
         """
         if frontier_us == MIN_US or not any(state.get(side) for side in SIDES):
             return None
@@ -280,13 +283,13 @@ class StreamJoin(Operator):
         return [*lines, "pairs: one task per instance"]
 
     def _is_among(self, text: str, probed: list[str]) -> bool:
-        """Whether a conjunct is one that the index answers, alone or as one end of a band."""
+        """Whether the index answers a conjunct, by itself or as one end of a band."""
         ends = {text, *(f"{text} AND {other}" for other in self.conjuncts)}
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
 
     def _in_order(self, side: int, arrived: Sequence[Arrival]) -> tuple[pa.Table, list[Ints]]:
-        """The new tuples of a side in the total order, and the columns that place them in it."""
+        """The new tuples of a side in the total order, and their columns of that order."""
         mine = [a.rows for a in arrived if self.sides[a.input] == side and not a.channel]
         if not mine:
             table = _schema(self.spec, side).empty_table()
@@ -300,7 +303,7 @@ class StreamJoin(Operator):
 
 
 def qualified_name(function: Callable[..., object]) -> str:
-    """A function by its module and name, for people and fingerprints."""
+    """The module and name of a function, for people and fingerprints."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None)}.{name}"
 
@@ -311,7 +314,7 @@ def _schema(spec: JoinSpec, side: int) -> pa.Schema:
 
 
 def _window(extent: WindowExtent) -> Lookback:
-    """As the model has it."""
+    """The window of a side as the model describes it."""
     if extent.range_us is not None:
         return Lookback(seconds=max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
     assert extent.rows is not None, "a window is of time or of tuples"

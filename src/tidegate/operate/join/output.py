@@ -24,14 +24,14 @@ _ALIKE_ROWS = 65_536
 
 
 def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa.Table:
-    """The output rows of matching pairs, in order, with what a merge needs."""
+    """The output rows of pairs, in the output order, with the hidden columns that a merge needs."""
     if not found:
         nothing = pa.table({c: pa.array([], pa.int64()) for c in ORDER})
         return pair_rows({f.name: pa.array([], f.type) for f in port.carried}, nothing, nothing)
     alike = list(_alike(spec, found))
     if len(alike) == 1:
         # To put places in order costs less than to put rows.
-        pairs = alike[0].of(pair_order(alike[0].place, alike[0].earlier))
+        pairs = alike[0].take(pair_order(alike[0].place, alike[0].earlier))
         return _shown(port, *_gathered(port, spec, pairs))[0]
     parts = [_shown(port, *part) for part in _joined([_gathered(port, spec, p) for p in alike])]
     return sorted_pairs(
@@ -41,9 +41,9 @@ def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa
 
 @dataclass(frozen=True)
 class _Alike:
-    """Pairs of the same two tables, with the total order of their later and earlier tuples.
+    """Pairs of the same two tables, with the order columns of their later and earlier tuples.
 
-    `own` are the times that rows show.
+    `own` has the times that rows show.
     """
 
     left: GatheredRows
@@ -53,17 +53,18 @@ class _Alike:
     own: Ints
     place: Ints
 
-    def of(self, chosen: Ints) -> _Alike:
+    def take(self, chosen: Ints) -> _Alike:
         later, earlier = ([c[chosen] for c in columns] for columns in (self.later, self.earlier))
-        sides = self.left.of(chosen), self.right.of(chosen)
+        sides = self.left.take(chosen), self.right.take(chosen)
         return _Alike(*sides, later, earlier, self.own[chosen], self.place[chosen])
 
 
 def _alike(spec: JoinSpec, found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
-    """The pairs by their tables, but for large parts, each of which is alone."""
+    """Pairs of the same two tables together; a large part stays alone, to spare copying it."""
     groups: dict[tuple[int, ...], list[MatchedPairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
+        # Large parts are not copied together: one more part costs less than the copy.
         groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
     for group in groups.values():
         sides = (group[0].left, group[0].right)
@@ -85,9 +86,10 @@ def _alike(spec: JoinSpec, found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
 def _ordered(
     spec: JoinSpec, pairs: MatchedPairs, columns: Sequence[Sequence[Ints]]
 ) -> tuple[list[Ints], list[Ints], list[Ints]]:
-    """What places the later tuples in the total order, and the earlier ones; by side `columns`.
+    """The order columns of the later tuples, those of the earlier ones, and the times shown.
 
-    And the times that rows show. What has no partner comes after all pairs of its instant.
+    `columns` has the order columns of the tables, by side. A tuple without a partner comes after
+    all pairs of the instant at which that is decided: it has the largest source and sequence.
     """
     left, right = (
         [column[rows.places] for column in mine]
@@ -102,7 +104,7 @@ def _ordered(
 
 
 def _gathered(port: Port, spec: JoinSpec, pairs: _Alike) -> tuple[pa.Table, Ints]:
-    """The columns that a port reads, ts and the hidden ones; and the places of later tuples."""
+    """The columns that a port reads and the hidden ones; and the places of the later tuples."""
     read = port.columns
     columns = {TS: pa.array(pairs.later[0]).view(TIME)}
     if OWN in read:
@@ -114,7 +116,7 @@ def _gathered(port: Port, spec: JoinSpec, pairs: _Alike) -> tuple[pa.Table, Ints
 
 
 def _joined(parts: Sequence[tuple[pa.Table, Ints]]) -> Iterator[tuple[pa.Table, Ints]]:
-    """The same rows, those of small parts together: each costs as much as many rows."""
+    """The same rows, small parts put together: each part has a fixed cost of many rows."""
     few = [part for part in parts if len(part[1]) <= _FEW_ROWS]
     yield from (part for part in parts if len(part[1]) > _FEW_ROWS)
     if few:
@@ -123,7 +125,7 @@ def _joined(parts: Sequence[tuple[pa.Table, Ints]]) -> Iterator[tuple[pa.Table, 
 
 
 def _shown(port: Port, rows: pa.Table, place: Ints) -> tuple[pa.Table, Ints]:
-    """What a port lets pass and puts out, with the hidden columns."""
+    """The rows that a port lets pass, with its columns and the hidden ones."""
     for predicate in port.where:
         true = is_true(predicate, rows)
         if not true.all():

@@ -1,4 +1,4 @@
-"""Finds the pairs of ranges step by step, so that the candidates of one fit into memory."""
+"""Finds the pairs of ranges step by step, so that the candidates of a step fit into memory."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**30
 
 _HITS = 2**20
-"""How many candidates one step should give."""
+"""The number of candidates that a step aims at."""
 
 _MOST_HITS = 2**22
-"""A step that gives more is made again with fewer of those that ask."""
+"""A step that gives more candidates is made again with fewer probes."""
 
 _DENSE = 8
-"""Where one in so many passes the intervals, they are tested after the compiled predicate."""
+"""Where at least one pair in so many passes the intervals, the compiled predicate goes first."""
 
 Candidates = tuple[Ints, Ints, bool]
-"""Those that ask, what they ask, and whether the compiled conjuncts are known to be true."""
+"""Probes, places in the run, and whether the compiled conjuncts are known to be true of them."""
 
 Tests = tuple[Sequence[Singles], Sequence[Singles], Sequence[Singles]]
-"""The tests of intervals: lows and highs of those that ask, and values."""
+"""The tests of intervals: lower and upper bounds of the probes, and values of the run."""
 
 
 def tested_pairs(first: Ints, last: Ints, tests: Tests) -> Iterator[Candidates]:
@@ -47,8 +47,9 @@ def compiled_pairs(
 ) -> Iterator[Candidates]:
     """The pairs of ranges that pass the tests of intervals and the compiled predicate.
 
-    Tests that few pass come first: they take less. A pair that they refuse is not asked whether the
-    predicate fails for it.
+    What few pairs pass goes first. A pair that the intervals refuse never reaches a conjunct that
+    may fail, whichever goes first: doubtful pairs are tested by the intervals before they are
+    decided.
     """
     dense = not tests[2]
     for a, b, hits in _steps(first, last, True):
@@ -72,7 +73,7 @@ def compiled_pairs(
 
 
 def _tested(first: Ints, last: Ints, tests: Tests, some: slice) -> tuple[Ints, Ints] | None:
-    """The pairs of some of those that ask; None where they are too many."""
+    """The pairs of some probes that pass the tests; None where there are too many."""
     lows, highs, values = tests
     bounds = [x[some] for x in lows], [x[some] for x in highs]
     found = find_few(first[some], last[some], *bounds, values, _most(some))
@@ -80,15 +81,15 @@ def _tested(first: Ints, last: Ints, tests: Tests, some: slice) -> tuple[Ints, I
 
 
 def _most(some: slice) -> int:
-    """How many pairs a step may give: those of one tuple cannot be parted."""
+    """How many pairs a step may give; without a limit for a single probe, which cannot be split."""
     return _MOST_HITS if some.stop - some.start > 1 else NO_LIMIT
 
 
 def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:
-    """Ranges of asking tuples with so many pairs that their candidates fit into memory.
+    """Ranges of probes [start, stop), each with an empty list, so that candidates fit into memory.
 
-    The caller appends how many candidates a step gave, which decides about the next; nothing where
-    they were too many, and fewer are to ask.
+    The caller appends how many candidates the step gave, from which the next step gets its size. It
+    appends nothing where there were too many: then the same probes come again, fewer at a time.
     """
     ends = np.cumsum(last - first)
     start, done = 0, 0

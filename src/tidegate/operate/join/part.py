@@ -1,12 +1,12 @@
-"""Searches the tuples of a segment that one instance owns without copying them.
+"""Searches the tuples that one instance owns in a segment, without copying them.
 
-After a switch an instance has segments that it has never searched, and segments from before it hold
-buckets of several instances. To copy its own tuples out and to make an index of them would take a
-pass over all state, in one batch. Where few tuples are candidates, the instance searches a segment
-as it is, by its keys alone, and looks at the buckets of what it finds; the predicate decides. Where
-many are, the pass is soon the cheaper way: it is made when looking has cost as much. It is also
-made for a segment now and then, so that after a while all have their index, but for large ones: no
-batch is to wait for what it does not need.
+After a switch, segments hold buckets of several instances, and an instance gets segments that it
+has never searched. Copying its own tuples out and indexing them would be a pass over all state in
+one batch. So an instance searches such a segment by the keys of all its tuples, and drops what is
+in buckets of others. When that has cost as much as the pass would have, the instance makes an
+index of its own part: the total is at most twice that of the better way. Looks that were spared
+also pay for an index now and then, so that all segments but large ones have one in the end; no
+batch waits for the index of a large segment that it does not need.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tidegate.state.bucket_set import BucketSet
 
 @dataclass(frozen=True)
 class BucketPart:
-    """The rows of a table, which `token` names, whose `bucket` is one of `buckets`.
+    """The rows of a table whose `bucket` is one of `buckets`; perhaps all of them.
 
-    `flags` has these buckets by a flag each; it is shared by all parts of the same. `every` are the
-    buckets of all rows; `counted` is how many rows the part has, where it is known. A part may be
-    all of it.
+    `token` names the table in the caches of the process. `flags` marks `buckets`, and is shared by
+    all parts with the same ones. `every` are the buckets of all rows of the table. `counted` is how
+    many rows the part has, where that is known without a look.
     """
 
     token: Hashable
@@ -52,26 +52,29 @@ class BucketPart:
         return int(self.flags[self.bucket].sum()) if self.counted is None else self.counted
 
     def has(self, rows: Ints) -> npt.NDArray[np.bool_]:
-        """Which rows of the table are of the part."""
+        """Which of some rows of the table belong to the part."""
         return np.asarray(self.flags[self.bucket[rows]])
 
     def affords(self, candidates: int) -> bool:
-        """Whether to look at so many more rows of the table instead of making an index."""
+        """Whether to test so many candidates of the whole table rather than make an index.
+
+        Counts them as spent if so.
+        """
         return _SPENT.on((self.token, self.buckets), candidates, len(self.bucket))
 
     @property
     def indexed(self) -> tuple[SearchableRun, ...] | None:
-        """The index of the part, where it was made."""
+        """The index of the part; None where it was not made."""
         return kept(self.token if self.is_whole else (self.token, self.buckets))
 
     def index(self, searched: tuple[SearchableRun, ...]) -> tuple[SearchableRun, ...]:
-        """The index of the part, made from that of the table and kept."""
+        """The index of the part, from the cache or made from the index of the table."""
         if self.is_whole:
             return searched
         return known((self.token, self.buckets), lambda: (self._index(searched[0]),))
 
     def _index(self, searched: SearchableRun) -> SearchableRun:
-        kept = np.flatnonzero(self.flags[searched.arranged_by(self.bucket)])
+        kept = np.flatnonzero(self.flags[searched.arranged(self.bucket)])
         return SearchableRun(
             kept if searched.order is None else searched.order[kept],
             None if searched.key is None else searched.key[kept],
@@ -82,9 +85,9 @@ class BucketPart:
 
 
 class _Spent:
-    """What looking at parts without an index has cost, in rows, for the newest of them.
+    """What searches without an index have cost so far, in rows, by part; for the newest parts.
 
-    `saved` is what making an index now and then may cost, for all of them.
+    `_saved` is a budget for indexes that no single part has earned yet; all parts fill it.
     """
 
     def __init__(self, most: int = 4096) -> None:
@@ -94,7 +97,7 @@ class _Spent:
         self._lock = threading.Lock()
 
     def on(self, part: Hashable, candidates: int, rows: int) -> bool:
-        """Spend so much on a part of a table with so many rows; false where an index is better."""
+        """Spend on one part of a table with so many rows; false where it is time for an index."""
         with self._lock:
             spent = self._rows.pop(part, 0) + candidates
             self._rows[part] = spent
@@ -108,10 +111,12 @@ class _Spent:
 
 
 _LOOK_ROWS = 512
-"""What a look without an index costs more than one with it, whatever it finds."""
+"""The extra cost of a search without an index, whatever it finds."""
 
 _LARGE_ROWS = 131_072
-"""A pass over so many rows takes some milliseconds, and a look without the index ten microseconds
-more than one with it: only many candidates are worth it."""
+"""A larger table gets an index from its own candidates only, never from the common budget.
+
+A pass over it takes milliseconds, and a search without an index only microseconds more.
+"""
 
 _SPENT = _Spent()

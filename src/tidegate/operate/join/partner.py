@@ -1,14 +1,14 @@
-"""Follows which tuples of a join find a partner in a batch, and decides about those without one.
+"""Notes which tuples of an outer, semi or anti join find a partner, and decides about the others.
 
-A tuple of a tracked side is stored at one instance, which finds all of its pairs: its **home**. So
-whether it has a partner is known there. It is decided when the frontier has passed its time and the
-range of its side: no partner can come any more.
+A tuple of a tracked side is stored at one instance, its **home**, which finds all of its pairs. So
+the home knows whether it has a partner. It decides when the frontier has passed the tuple's time
+plus the range of its side: then no partner can come any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Held:
-    """Rows of a table that are tuples of the side, in no order; `new` where they are new."""
+    """Rows of a table that the batch decides about, in no order; `new` where they came in it."""
 
     table: pa.Table
     rows: Ints
@@ -42,7 +42,11 @@ class _Held:
 
 
 class SidePartners:
-    """The tuples of one tracked side at their home, in one batch."""
+    """The tuples of one tracked side at their home, in one batch.
+
+    Call `first` and `note` for pairs in the order of the output, `decided` with ascending times,
+    then `written`.
+    """
 
     def __init__(
         self, work: InstanceWork, spec: JoinSpec, keeper: SideKeeper, tuples: SideTuples
@@ -68,7 +72,7 @@ class SidePartners:
             self._flagged(rows.table)[rows.places] = True
 
     def first(self, found: Sequence[MatchedPairs]) -> list[MatchedPairs]:
-        """Of pairs that follow those noted, the first of each tuple that had none before."""
+        """The first pair of each tuple that had no partner; the pairs follow all those noted."""
         if not found:
             return []
         ends = np.cumsum([0, *(len(p.place) for p in found)])
@@ -83,16 +87,17 @@ class SidePartners:
         kept = []
         for pairs, start, end in zip(found, ends, ends[1:]):
             places = np.flatnonzero(heads[start:end])
-            rows = self.rows_of(pairs).of(places)
+            rows = self.rows_of(pairs).take(places)
             known = self._flagged(rows.table)[rows.places]
+            # Known from earlier pieces of the batch, or marked in an earlier batch.
             known |= self._marked(rows.table, rows.places)
             if not known.all():
-                kept.append(pairs.of(places[~known]))
+                kept.append(pairs.take(places[~known]))
         return kept
 
     def decided(self, until_us: int | None) -> tuple[list[GatheredRows], list[Ints]]:
         """The tuples without a partner whose instant of decision is before a time, and the
-        instants; None for all that the batch decides. Called with ascending times.
+        instants. None stands for all that the batch decides. Times must ascend over calls.
         """
         number, row, order = self._expiring
         end = len(row)
@@ -113,7 +118,7 @@ class SidePartners:
         return found, instants
 
     def written(self) -> tuple[Segment, ...]:
-        """The marks of tuples that found their first partner now and are not decided yet."""
+        """Store the marks of tuples that found their first partner now and are still undecided."""
         needed = self._keeper.horizon(self._work.frontier_us, 0).needed
         names, marks = [*ORDER, BUCKET], []
         for name, flags in self._flags.items():
@@ -127,7 +132,7 @@ class SidePartners:
 
     @property
     def part(self) -> str:
-        """The name of the part of the state that has the marks."""
+        """The part of the state that has the marks."""
         return MATCHED[self.side]
 
     def _flagged(self, table: pa.Table) -> Mask:
@@ -137,7 +142,7 @@ class SidePartners:
         return self._flags[id(table)]
 
     def _marked(self, table: pa.Table, rows: Ints) -> Mask:
-        """Which rows of a table were marked in earlier batches; new tuples were not."""
+        """Which rows of a table were marked in earlier batches; no new tuple was."""
         found = np.zeros(len(rows), np.bool_)
         newest = self._tuples.newest
         stored = rows < newest.behind if table is newest.table else np.ones(len(rows), np.bool_)
@@ -147,7 +152,7 @@ class SidePartners:
 
     @cached_property
     def _held(self) -> list[_Held]:
-        """All tuples that the batch decides about, by table, those from before it first."""
+        """All tuples that the batch decides about, by table; the new ones come last."""
         least = self._keeper.horizon(self._work.previous_us, 0).needed
         needed = self._keeper.horizon(self._work.frontier_us, 0).needed
         newest, stored = self._tuples.newest, self._tuples.stored
@@ -172,12 +177,13 @@ class SidePartners:
 
     @cached_property
     def _expiring(self) -> tuple[Ints, Ints, list[Ints]]:
-        """The same in the total order: the number of the table, the row, and what places it."""
+        """The same in the total order: number of the table, row, and columns of the order."""
         number = np.repeat(np.arange(len(self._held)), [len(h.rows) for h in self._held])
         row = np.concatenate([h.rows for h in self._held])
         parts = [[c[h.rows] for c in order_columns(h.table)] for h in self._held]
         order = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        before = len(row) - len(self._held[-1].rows)  # all new ones are after these, in order
+        # New tuples are after all stored ones, and in order: only the stored ones are sorted.
+        before = len(row) - len(self._held[-1].rows)
         if before:
             stored = np.lexsort([c[:before] for c in reversed(order)])
             sequence = np.concatenate([stored, np.arange(before, len(row))])
@@ -186,7 +192,7 @@ class SidePartners:
 
 
 class OuterRows:
-    """What the pieces of pairs of an outer, semi or anti join become, in one batch."""
+    """Turns the pairs of an outer, semi or anti join into its output rows, piece by piece."""
 
     def __init__(self, spec: JoinSpec, sides: Sequence[SidePartners], news: Sequence[News]) -> None:
         self._spec, self._sides = spec, sides
@@ -197,7 +203,7 @@ class OuterRows:
     def pieces(
         self, found: Iterator[tuple[int, list[MatchedPairs]]]
     ) -> Iterator[tuple[int, list[MatchedPairs]]]:
-        """Pairs and tuples without a partner as rows of the output, piece by piece."""
+        """The output rows of each piece: pairs, and tuples without a partner."""
         for done, pairs in found:
             yield done, self._rows(done, pairs)
 
@@ -213,12 +219,13 @@ class OuterRows:
         until = int(self._times[done]) if done < len(self._times) else None
         decided = [(s, *s.decided(until)) for s in self._sides]
         instants = [i for _, _, several in decided for i in several]
-        # Between two new tuples there may be several instants. Of one side they are in the order
-        # of its tuples, of both they are counted.
+        # A row's place orders the output. Place 2p+1 is for the pairs of the new tuple p, 2p for
+        # what is decided between it and the tuple before. Several instants may lie between two
+        # tuples: those of one side are already in order, those of two sides are numbered.
         counted = instants if len(self._sides) > 1 else []
         distinct = np.unique(np.concatenate([np.empty(0, np.int64), *counted]))
         steps = len(distinct) + 1
-        rows = [p.moved((2 * p.place + 1) * steps) for p in kept]
+        rows = [replace(p, place=(2 * p.place + 1) * steps) for p in kept]
         for side, tuples, several in decided:
             for one, at in zip(tuples, several, strict=True):
                 after = np.searchsorted(self._times, at, "right")
@@ -227,13 +234,13 @@ class OuterRows:
         return rows
 
     def _alone(self, side: SidePartners, rows: GatheredRows, at: Ints, place: Ints) -> MatchedPairs:
-        """Tuples with nothing beside them."""
+        """Rows of tuples without a partner."""
         missing = GatheredRows(self._nothing[1 - side.side], np.full(len(at), -1))
         left, right = (rows, missing) if side.side == LEFT else (missing, rows)
         return MatchedPairs(left, right, 1 - side.side, place, at)
 
     @cached_property
     def _nothing(self) -> list[pa.Table]:
-        """By side a table of its columns, from which NULLs are taken."""
+        """By side an empty table of its columns, from which missing tuples are gathered."""
         sides = (self._spec.left, self._spec.right)
         return [pa.table({n: pa.array([], t) for n, t in side.columns}) for side in sides]

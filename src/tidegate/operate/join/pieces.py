@@ -1,6 +1,6 @@
-"""The pairs of a batch in pieces of bounded size, so that memory does not grow with the output.
+"""Finds the pairs of a batch in pieces of bounded size, so memory does not grow with the output.
 
-A piece has all pairs of some later tuples, which are neighbours in the total order; so the rows of
+A piece has all pairs of some later tuples that are neighbours in the total order. So the rows of
 one piece after the other are in the order of the output.
 """
 
@@ -13,18 +13,18 @@ from tidegate.operate.join.search import ComparedWork
 from tidegate.operate.kernels.pair import NO_LIMIT
 
 PIECE_PAIRS = 2**20
-"""About how many pairs are found, and become rows, at a time."""
+"""The largest number of pairs that are found, and become rows, at a time."""
 
 
 def in_pieces(
     parts: Sequence[Matching], places: int, work: ComparedWork, most: int | None = None
 ) -> Iterator[tuple[int, list[MatchedPairs]]]:
-    """The pairs of several matchings, one piece at least, each with the place before which it ends.
+    """The pairs of several matchings, in at least one piece, each with the place where it ends.
 
-    `places` is how many new tuples there are, and `work` grows. A piece has at most so many pairs
-    (PIECE_PAIRS), but for those of a single tuple. One that has more is made again of half the
-    tuples, and one that has few lets the next be larger: so what is found in vain is little beside
-    the rest, and who has few pairs gets them all at once.
+    `places` is the number of new tuples; comparisons are added to `work`. A piece has at most
+    `most` pairs (PIECE_PAIRS), or those of a single tuple. A piece with more is given up and made
+    again of half the tuples; after a small piece the next one is larger. So little is found in
+    vain, and a batch with few pairs is one piece.
     """
     most = PIECE_PAIRS if most is None else most
     low, step = 0, max(places, 1)
@@ -44,7 +44,11 @@ def in_pieces(
 def _between(
     parts: Sequence[Matching], low: int, high: int, work: ComparedWork, most: int
 ) -> list[MatchedPairs] | None:
-    """All pairs of these places; None where there are more than `most`, and nothing counts."""
+    """All pairs at places [low, high); None where there are more than `most`.
+
+    Comparisons count only then when the piece is kept: they must not depend on how often a piece
+    was halved.
+    """
     found, done = list[MatchedPairs](), list[ComparedWork]()
     for part in parts:
         more = part.pairs(low, high, most - sum(len(p.place) for p in found))

@@ -1,7 +1,7 @@
 """Places the tuples of a join: who stores them, who sees them, and who finds their pairs.
 
-Every tuple is stored in one bucket. Which one decides who finds its pairs, not which there are:
-nothing of this changes what the join puts out. A new placement is a class, and a name in
+Every tuple is stored in one bucket. The bucket decides which instance finds its pairs, never which
+pairs there are: no placement changes the output. A new placement is a class, and an entry in
 `PLACEMENTS` of `operator.py`.
 """
 
@@ -33,22 +33,23 @@ from tidegate.state.segment import Segment
 
 @dataclass(frozen=True)
 class JoinPlacement(ABC):
-    """How the tuples of a join are placed in one batch; each kind says how total work grows.
+    """How the tuples of a join are placed in one batch.
 
-    `sides` says by input which side it feeds, and `before` how many tuples of each side came before
-    the batch. Where instances are `remote`, what is sent costs. `first` are the cells that a query
-    begins with which places tuples by cells.
+    Each kind says in its docstring how the total work grows with instances. `sides` has the side of
+    each input, `before` how many tuples of each side came before the batch. `remote` says that
+    instances are on several hosts, where sending a tuple costs. `first` is the grid with which a
+    query begins that places tuples by cells.
     """
 
     routing: ClassVar[str]
-    """Its name, for people and for what is stored."""
+    """Its name, for people and in fingerprints of the state."""
 
     partitioner: ClassVar[Partitioner] = RoundRobin()
     dealt_by: ClassVar[tuple[str, ...]] = ()
-    """The parts of the state that `deal` reads."""
+    """The parts of the state that `deal` reads, as they were one batch earlier."""
 
     within_buckets: ClassVar[bool] = False
-    """Whether pairs are of one bucket, so that work is counted by tuple."""
+    """Whether both tuples of a pair are in one bucket, so that work is counted by tuple."""
 
     spec: JoinSpec
     sides: tuple[int, ...]
@@ -59,7 +60,7 @@ class JoinPlacement(ABC):
     @property
     @abstractmethod
     def spread(self) -> OwnerSpread:
-        """Which instances see a tuple; all of them see new ones where windows count tuples."""
+        """Which instances see a tuple. Where windows count tuples, all of them see new ones."""
 
     def deal(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
         """Give new tuples their buckets, and send them to the instances that see them."""
@@ -67,51 +68,52 @@ class JoinPlacement(ABC):
         return self.spread.shares(work, side, tuples.add_column(3, BUCKET, pa.array(bucket)))
 
     def buckets(self, router: Router, side: int, tuples: pa.Table) -> Int32s:
-        """Where tuples of a side are stored; any bucket in turn, unless a kind says otherwise."""
+        """The buckets in which new tuples of a side are stored; in turn, unless overridden."""
         return router.buckets([], tuples.num_rows)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What tuples are placed by, written so that others are told apart."""
+        """The expressions that tuples are placed by, as text that identifies them."""
         return ()
 
     @cached_property
     def keepers(self) -> tuple[SideKeeper, SideKeeper]:
-        """How stored tuples are kept, by side."""
+        """The keepers of the stored tuples, by side."""
         left, right = (SideKeeper(self.spec, self.routing, self.keys, s) for s in (LEFT, RIGHT))
         return left, right
 
     def asks(self, work: InstanceWork, side: int, tuples: pa.Table) -> Mask | None:
-        """Which new tuples of a side may have pairs with what is stored here; None for all."""
+        """Which new tuples may have pairs with tuples that are stored here; None for all."""
         return None
 
     def adopted(self, mapping: BucketMapping, side: int, stored: pa.Table) -> pa.Table:
-        """Tuples that an earlier run has placed otherwise, in the buckets where they are now."""
+        """Tuples that an earlier run has placed otherwise, with the buckets that they have now."""
         return stored
 
     def cells(self, work: InstanceWork) -> str:
-        """A name of what decides who sees new tuples, beside the owners of buckets."""
+        """Text for all that decides who sees new tuples besides the owners of buckets."""
         return ""
 
     def comparisons(
         self, work: InstanceWork, arrived: Sequence[Arrival], compared: ComparedWork
     ) -> int:
-        """How many pairs within the windows an instance counts: each is counted once."""
+        """How many pairs within the windows this instance counts: one instance counts each."""
         return compared.implied
 
     def written(
         self, work: InstanceWork, arrived: Sequence[Arrival], news: Sequence[News]
     ) -> Mapping[str, tuple[Segment, ...]]:
-        """What is stored for the placement itself, by part of the state."""
+        """New segments of the placement's own state, by part of the state."""
         return {}
 
 
 @dataclass(frozen=True)
 class TurnPlacement(JoinPlacement):
-    """Tuples are stored in any bucket in turn, so each instance compares with its part of them.
+    """Deals tuples to buckets in turn: each instance compares new tuples with its part (ScaleJoin).
 
-    Total work is the same for any number of instances where all pairs are compared. With an index
-    every instance searches for every tuple: then it grows with the instances.
+    Even under any skew. Total work: the same for any number of instances where all pairs are
+    compared. With an index every instance searches for every new tuple, so searches grow with the
+    instances.
     """
 
     routing = ROUND_ROBIN
@@ -126,10 +128,10 @@ class TurnPlacement(JoinPlacement):
 
 @dataclass(frozen=True)
 class KeyPlacement(JoinPlacement):
-    """Tuples are stored in the bucket of their keys, and search there alone.
+    """Stores tuples in the bucket of their keys, where alone they search.
 
-    Total work is the same for any number of instances, but for windows that count tuples: all
-    instances then see all of them. It is as even as the keys are; without an equality there is one
+    Total work: the same for any number of instances. Where windows count tuples, every instance
+    sees every tuple too, to count it. As even as the keys are; without an equality there is one
     key, and one instance does all.
     """
 

@@ -1,12 +1,12 @@
-"""Makes the program of a join's predicate: which conjuncts run compiled, and what they read.
+"""Compiles the predicate of a join into a program: which conjuncts run compiled, and their inputs.
 
-A part of a conjunct that looks at one side only is computed once a tuple, by the kernels that
-evaluate it on pairs as well. What is left of the conjunct becomes steps: arithmetic of integers and
-floats, comparisons, AND, OR and NOT. A conjunct with anything else is evaluated as before, on the
+A part of a conjunct that reads one side only is computed once per tuple, by the same kernels that
+evaluate it on pairs. The rest of the conjunct becomes steps: arithmetic of integers and floats,
+comparisons, AND, OR and NOT. A conjunct with anything else is evaluated by the kernels, on the
 pairs that the compiled ones leave.
 
-No failure is hidden and none is added: a conjunct that follows one that may fail, and is not
-compiled, is not compiled either.
+No failure is hidden and none is added: after a conjunct that may fail and is not compiled, nothing
+is compiled.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tidegate.expression.tree import Call, Column, Expr, Literal, is_total, post
 from tidegate.expression.user_function import USER
 
 EXACT = 2.0**53 - 1
-"""Integers up to this size are exact as doubles, and no other is rounded to one of them."""
+"""Integers up to this size are exact as doubles, and no other integer is rounded to one of them."""
 
 _MOST_PARTS = 64
-"""A conjunct of more parts over both sides is not compiled: its registers leave the cache."""
+"""A conjunct with more parts over both sides is not compiled: its registers overflow the cache."""
 
 _COMPARISONS = {
     "eq": step.EQ,
@@ -54,10 +54,10 @@ STORED, ASKING = 0, 1
 
 @dataclass(frozen=True)
 class ProgramInput:
-    """An expression of one side that a program reads: as a number, or as a code.
+    """An expression of one side that a program reads, as a number or as a code.
 
-    Codes compare like the values do, those of one input of either side with each other: texts and
-    decimals have no number that is exact.
+    Texts and decimals have no exact number. They are read as codes, which compare like the values,
+    each with the code of the input at the same place of the other side.
     """
 
     expr: Expr
@@ -66,7 +66,7 @@ class ProgramInput:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step reads: an input of the stored or the asking tuple, a register or a constant."""
+    """An operand of a step: an input of the stored or the asking tuple, a register, a constant."""
 
     shelf: str
     number: int
@@ -76,10 +76,10 @@ class Operand:
 class PairProgram:
     """The compiled conjuncts of a predicate, for new tuples that ask the stored ones of a side.
 
-    `inputs` are those of the stored and of the asking tuples, numbers before codes; there are as
-    many codes of either. Flag i of a side says that the inputs `known[side][i]` are not NULL, and
-    `doubts` has for each conjunct the inputs that must be certain. `rest` are the conjuncts that
-    are not compiled.
+    `inputs` has the inputs of the stored and of the asking tuples, numbers before codes; both have
+    as many codes. Flag i of a side says that its inputs `known[side][i]` are not NULL. `doubts` has
+    for each conjunct the inputs, by side, whose values must be certain. `compiled` numbers the
+    compiled conjuncts, `rest` has the others.
     """
 
     code: PairCode
@@ -93,7 +93,7 @@ class PairProgram:
     def of(
         predicate: Sequence[Expr], sides: tuple[Collection[str], Collection[str]], side: int
     ) -> PairProgram | None:
-        """The program of a predicate over columns of these names; None where it has no step."""
+        """The program of a predicate; `sides` are the column names. None if nothing compiles."""
         builder, compiled = _Builder(sides, side), list[int]()
         for number, conjunct in enumerate(predicate):
             if builder.add(conjunct):
@@ -107,12 +107,12 @@ class PairProgram:
 
 
 class _Unfit(Exception):
-    """A conjunct that has a part for which there is no step."""
+    """Raised for a conjunct with a part for which there is no step."""
 
 
 @dataclass
 class _Draft:
-    """A conjunct that is being made: its steps, and where the values of its parts are."""
+    """A conjunct while it is compiled: its steps, and the operands that hold its parts."""
 
     steps: list[tuple[int, int, Operand, Operand, tuple[int, int]]] = field(default_factory=list)
     values: dict[Expr, Operand] = field(default_factory=dict)
@@ -126,7 +126,7 @@ _NOTHING = Operand("none", 0)
 
 
 class _Builder:
-    """Makes conjuncts one after the other; what one that does not fit has left is not used."""
+    """Compiles conjuncts one after the other; a conjunct that does not fit leaves unused inputs."""
 
     def __init__(self, sides: tuple[Collection[str], Collection[str]], side: int) -> None:
         self._names = (sides[side], sides[1 - side])
@@ -139,7 +139,7 @@ class _Builder:
         self._draft = _Draft()
 
     def add(self, conjunct: Expr) -> bool:
-        """Compile one more; false where that cannot be."""
+        """Compile one more conjunct; false where it has a part without a step."""
         self._draft = _Draft()
         try:
             self._place(conjunct)
@@ -170,7 +170,7 @@ class _Builder:
         return PairProgram(code, inputs, of_flags, doubts, compiled, rest)
 
     def _place(self, conjunct: Expr) -> None:
-        """Note which sides every part looks at."""
+        """Note which sides each part of a conjunct reads."""
         shared = 0
         for part in postorder(conjunct):
             sides = frozenset[int]()
@@ -188,7 +188,11 @@ class _Builder:
             raise _Unfit
 
     def _truth(self, expr: Expr, wanted: bool, to: int) -> None:
-        """Steps to a mask of the pairs for which a condition has a truth value."""
+        """Add steps that set mask `to` for the pairs where a condition has the `wanted` value.
+
+        NOT is pushed down to comparisons by asking for the opposite value: a mask has no NULL, so
+        inverting one would turn an unknown comparison into TRUE.
+        """
         self._draft.masks = max(self._draft.masks, to + 1)
         sides = self._sides[id(expr)]
         if len(sides) == 1 and pa.types.is_boolean(expr.type):
@@ -212,7 +216,7 @@ class _Builder:
             raise _Unfit
 
     def _compared(self, expr: Call) -> tuple[Operand, Operand]:
-        """Both sides of a comparison, as codes where these are values that are no numbers."""
+        """The operands of a comparison; as codes where the values have no exact numbers."""
         one, two = expr.args
         sides = self._sides[id(one)], self._sides[id(two)]
         if sorted(map(len, sides)) == [1, 1] and sides[0] != sides[1] and not _is_small(one.type):
@@ -226,7 +230,7 @@ class _Builder:
             found = [Operand(shelves[next(iter(side))], number) for side in sides]
             for operand in found:
                 self._draft.uses[operand] = frozenset([operand])
-            # A value of one side may be one that cannot be computed.
+            # A value that cannot be computed for a tuple makes its pairs doubtful.
             self._draft.certain |= {o for o, e in zip(found, expr.args) if not is_total(e)}
             return found[0], found[1]
         return self._value(one), self._value(two)
@@ -239,7 +243,7 @@ class _Builder:
         self._draft.steps.append((what, to, one, two, flags))
 
     def _flag(self, uses: frozenset[Operand], side: int) -> int:
-        """The number of the flag that says that all inputs of a side are given."""
+        """The number of the flag that says that some inputs of a side are not NULL; -1 for none."""
         mine = frozenset(u for u in uses if _is_row(u) == (side == STORED))
         if not mine:
             return -1
@@ -248,7 +252,7 @@ class _Builder:
         return self._known[side].index(mine)
 
     def _value(self, expr: Expr) -> Operand:
-        """Where a number is."""
+        """The operand that holds a number; equal parts of a conjunct share one."""
         if expr not in self._draft.values:
             self._draft.values[expr] = self._made(expr)
         return self._draft.values[expr]
@@ -274,7 +278,7 @@ class _Builder:
         return self._fitted(made, expr.type)
 
     def _cast(self, source: Expr, type_: pa.DataType) -> Operand:
-        """Between integers and floats; from these to integers there is no step."""
+        """A cast between integers and floats; there is no step from floats to integers."""
         made = self._value(source)
         if _is_float(source.type) and not _is_float(type_):
             raise _Unfit
@@ -283,7 +287,7 @@ class _Builder:
         return made if type_ == pa.float64() else self._fitted(made, type_)
 
     def _fitted(self, made: Operand, type_: pa.DataType) -> Operand:
-        """A result as one of its type."""
+        """Bring a result to its type: round to float32, or check that an integer fits."""
         if type_ == pa.float64():
             return made
         if type_ == pa.float32():
@@ -322,7 +326,7 @@ class _Builder:
     def _step(
         self, what: int, to: int, one: Operand, two: Operand, flags: tuple[int, int]
     ) -> tuple[int, ...]:
-        """A step in numbers; see `pair_code.STEP`."""
+        """A step as numbers; see `pair_code.STEP`."""
         rows = len(self._numbers[STORED]) + len(self._codes)
         target = to if what >= step.EQ else rows + to
         return (what, target, self._at(one), self._at(two), *flags)
@@ -344,7 +348,7 @@ class _Builder:
         return -1 - at if operand.shelf in ("asking", "asking code", "constant") else at
 
     def _columns(self, uses: Collection[Operand], side: int) -> tuple[int, ...]:
-        """The places of inputs among those of a side."""
+        """The places of some inputs among the inputs of a side, ascending."""
         mine = (u for u in uses if _is_row(u) == (side == STORED))
         return tuple(sorted(self._at(u) if side == STORED else -1 - self._at(u) for u in mine))
 
@@ -362,12 +366,12 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _is_small(type_: pa.DataType) -> bool:
-    """Whether every value is exact as a double."""
+    """Whether every value of a type is exact as a double."""
     return _is_float(type_) or (_is_number(type_) and type_.bit_width <= 32)
 
 
 def _has_order(type_: pa.DataType) -> bool:
-    """Whether values have codes."""
+    """Whether values of a type have codes."""
     return kind(type_) in ("integer", "decimal", "boolean", "string", "timestamp", "date", "binary")
 
 

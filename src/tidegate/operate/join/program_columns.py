@@ -1,6 +1,6 @@
-"""Computes what the program of a predicate reads, from the tuples of either side.
+"""Computes the inputs of a compiled predicate from the tuples of either side.
 
-Stored tuples have their columns computed once, for all batches that ask them.
+The columns of stored tuples are computed once, and serve all batches that ask them.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tidegate.operate.kernels.program import Doubles, Flags, PairRun, ProgramCol
 Ints = npt.NDArray[np.int64]
 
 _MOST_TRIES = 128
-"""How often an expression is evaluated to find the tuples for which it fails."""
+"""How often an expression is evaluated, at most, to find the tuples for which it fails."""
 
 
 @dataclass(frozen=True)
 class SideColumn:
-    """One input of a program for all tuples of a table.
+    """One input of a program, for all tuples of a table.
 
-    NULL is NaN among the `numbers`, which are None for codes that need the other side. `known` are
-    the tuples where it is not NULL and `doubt` those where it is not certain, None for all and for
-    none. `peak` is the largest size.
+    `numbers` has NaN for NULL; it is None for codes, which need the values of both sides. `known`
+    flags the tuples where the input is not NULL (None: all of them), `doubt` those where it is not
+    certain (None: no tuple). `peak` is the largest absolute value.
     """
 
     numbers: Doubles | None
@@ -66,6 +66,7 @@ class SideColumn:
         peak = float(np.fmax.reduce(np.abs(numbers), initial=0.0))
         if pa.types.is_floating(array.type) or peak <= EXACT:
             return SideColumn(numbers, known, failed, peak)
+        # Integers beyond 2**53 are compared by code where the input is coded, else in doubt.
         if given.coded:
             return SideColumn(None, known, failed, 0.0, array)
         beyond = (np.abs(numbers) > EXACT).view(np.uint8)
@@ -88,12 +89,12 @@ class SideColumns:
 
     @property
     def nbytes(self) -> int:
-        """With the matrix, which is made of the columns when they are first read."""
+        """Bytes of the columns, and of the matrix that is made of them at the first read."""
         return 2 * sum(c.nbytes for c in self.columns)
 
     @cached_property
     def matrix(self) -> Doubles:
-        """A row a column; of those that have no numbers zeros."""
+        """A row for each column; zeros where a column has no numbers."""
         found = np.zeros((len(self.columns), self.rows))
         for row, column in zip(found, self.columns, strict=True):
             if column.numbers is not None:
@@ -102,7 +103,11 @@ class SideColumns:
 
     @cached_property
     def flags(self) -> tuple[Flags, tuple[int, ...], tuple[int, ...]]:
-        """A row a flag that some tuple lacks, and where those of comparisons and of doubts are."""
+        """The flags that are not the same for all tuples, a row each, and where to find them.
+
+        The second result has the row for each set of inputs that must not be NULL, the third the
+        row for each conjunct's doubts; -1 where no tuple has any.
+        """
         rows: list[Flags] = []
         known = [
             _added(rows, [self.columns[c].known for c in wanted], np.bitwise_and)
@@ -119,9 +124,10 @@ class SideColumns:
 def pair_run(
     stored: SideColumns, asking: SideColumns, rows: Ints | None, order: Ints | None
 ) -> PairRun:
-    """A program over the tuples of two tables.
+    """A program, ready to run over the tuples of two tables.
 
-    `rows` says which stored tuple stands at a place, `order` which of the other table asks.
+    `rows` has the stored tuple at each place of the run, `order` the asking tuple of each probe;
+    None where they are numbered alike.
     """
     program = stored.program
     matrices = _coded(stored, asking)
@@ -150,7 +156,7 @@ def pair_run(
 
 
 def _coded(stored: SideColumns, asking: SideColumns) -> tuple[Doubles, Doubles]:
-    """The columns of both, with codes for what has no numbers."""
+    """The matrices of both sides, with codes filled in where an input has no numbers."""
     matrices = [stored.matrix, asking.matrix]
     inputs = stored.program.inputs
     codes = sum(given.coded for given in inputs[STORED])
@@ -160,6 +166,7 @@ def _coded(stored: SideColumns, asking: SideColumns) -> tuple[Doubles, Doubles]:
         pair = stored.columns[at[STORED]], asking.columns[at[ASKING]]
         if all(column.numbers is not None for column in pair):
             continue
+        # The matrices belong to the tables, and codes only to this pair of tables: so a copy.
         if not copied:
             matrices, copied = [m.copy() for m in matrices], True
         for matrix, row, found in zip(matrices, at, _ranks(*pair), strict=True):
@@ -168,7 +175,7 @@ def _coded(stored: SideColumns, asking: SideColumns) -> tuple[Doubles, Doubles]:
 
 
 def _ranks(*pair: SideColumn) -> list[Doubles]:
-    """The places of values among those of both columns, in the order of the values."""
+    """The codes of two columns: the rank of each value among the distinct values of both."""
     parts, ends = [], [0]
     for column in pair:
         values = column.values
@@ -193,7 +200,7 @@ def _ranks(*pair: SideColumn) -> list[Doubles]:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Times as the integers they are."""
+    """An array, times as the integers that they are stored as."""
     width = _plain_type(array.type)
     return array if width == array.type else array.view(width)
 
@@ -211,9 +218,10 @@ def _needed_steps(
     known: Sequence[int],
     asked_known: Sequence[int],
 ) -> tuple[tuple[int, ...], ...]:
-    """The steps without the checks that no pair of these tuples can fail, with flags as they are.
+    """The steps of a conjunct, without the checks that no pair of these tuples can fail.
 
-    The size of a result is bounded by the sizes of what it is made of.
+    The size of a result is bounded by the sizes of its operands, so the peaks of the columns often
+    show that an integer cannot leave its range. Flags are those of these tables.
     """
     sizes = {**dict(enumerate(peaks[STORED]))}
     scalars = [*peaks[ASKING], *map(abs, program.code.constants)]
@@ -240,7 +248,7 @@ def _size(what: int, one: float, two: float) -> float:
 
 
 def _added(rows: list[Flags], flags: Sequence[Flags | None], joined: np.ufunc) -> int:
-    """The row of several flags together, added where there are any; -1 where no tuple has one."""
+    """Append several flags combined as one row, and return its number; -1 where none is given."""
     some = [f for f in flags if f is not None]
     if not some:
         return -1
@@ -249,7 +257,7 @@ def _added(rows: list[Flags], flags: Sequence[Flags | None], joined: np.ufunc) -
 
 
 def _numbers(array: pa.Array) -> Doubles | None:
-    """Values as doubles, NULL as NaN; None where their type has no numbers."""
+    """Values as the nearest doubles, NULL as NaN; None for texts, decimals and the like."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     elif pa.types.is_temporal(array.type):
@@ -261,9 +269,10 @@ def _numbers(array: pa.Array) -> Doubles | None:
 
 
 def _evaluated(expr: Expr, table: pa.Table) -> tuple[pa.Array, Flags | None]:
-    """The values of an expression, and for which tuples there is none: it fails (None: no tuple).
+    """The values of an expression, and flags for the tuples for which it fails (None: no tuple).
 
-    Where many fail, some of their neighbours count as failing too.
+    Failing tuples are found by bisection. When that has been tried too often, whole stretches count
+    as failing: their pairs are then evaluated by the kernels, which is slower and as right.
     """
     try:
         return evaluate(expr, table), None

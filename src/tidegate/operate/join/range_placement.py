@@ -1,10 +1,9 @@
-"""Places the tuples of a join by ranges of the value that its index compares, cell by cell.
+"""Places the tuples of a join by ranges of the value that its index compares.
 
-For a band that is the value itself, for equalities the code of the keys.
-
-A map task stores a tuple in the cell of its value, and sends it to whoever has cells that its
-bounds reach. One instance sees from a survey whether another grid of cells would be better, and
-stores it for the batches to come.
+For a band that is the value itself, for equalities the code of the keys. A map task stores a tuple
+in the cell of its value, and sends it to all instances with cells that its bounds reach. One
+instance learns from a survey whether another grid of cells would divide the work better, and
+stores that grid for later batches.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
 MOST_GRIDS = 4
-"""So many grids have tuples in a window at a time, at most: each is asked."""
+"""At most this many grids may have placed tuples of one window: a search goes by each of them."""
 
 
 @dataclass(frozen=True)
 class RangePlacement(JoinPlacement):
-    """Tuples are stored in the cell of their value, and search the cells that their bounds reach.
+    """Stores tuples in the cell of their value; a tuple searches the cells that its bounds reach.
 
-    Total work is nearly the same for any number of instances: only frequent values are searched for
-    in several places (`route/cell.py`). Where windows count tuples all instances see all of them,
-    and search for those that may have pairs with what they have stored.
+    Total work: nearly the same for any number of instances. Only frequent values are searched for
+    in several places (`route/cell.py`). Where windows count tuples, every instance sees all tuples,
+    to count them, and searches for those that may have pairs with what it has stored.
     """
 
     routing = BY_RANGE
@@ -61,16 +60,17 @@ class RangePlacement(JoinPlacement):
 
     @property
     def _way(self) -> int:
-        """How tuples of either side are arranged and dealt."""
+        """The tag of segments whose tuples were arranged and dealt as they are now."""
         return self.keepers[0].way
 
     def _grids(
         self, state: Mapping[str, Sequence[Segment]], store: Store, batch: int
     ) -> tuple[GridEpoch, ...]:
-        """The grids that have placed tuples up to a batch, that of the batch last.
+        """The grids that have placed tuples up to a batch; the last one places those of the batch.
 
-        Map tasks may run before the batch before is done. What it chooses places the tuples of the
-        batch after them: so it is the same for them whether they have seen it or not.
+        The map tasks of a batch may run before the previous batch is done, and some may see its
+        state already. A grid that a batch chooses holds from the second batch after it on: so map
+        tasks place tuples alike, whether they have seen the choice or not.
         """
         return tuple(epoch for epoch in self._known(state, store) if epoch.batch <= batch)
 
@@ -78,14 +78,18 @@ class RangePlacement(JoinPlacement):
         found = self._keeper.read(state, store)
         if found is not None:
             return found
-        # Another query may have come between, whose grids are kept instead of those that have
-        # placed these: then they may be anywhere.
+        # Another query may have run on this checkpoint in between, and stored its own grids in
+        # place of those that placed these tuples. Then a tuple may be in any bucket.
         stored = (segment for side in SIDES for segment in state.get(side, ()))
         lost = any(segment.tag == self._way for segment in stored)
         return (GridEpoch((MIN_US, MIN_US), IN_TURN if lost else self.first),)
 
     def deal(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
-        """Where a value cannot be computed, it is for instances to say whether that is an error."""
+        """Give new tuples their buckets, and send them to the instances that see them.
+
+        Where a value cannot be computed, tuples are dealt in turn and seen by all: the instances
+        decide whether it is an error.
+        """
         router = work.router(self.partitioner)
         beside, seen = list[Share](), None
         try:
@@ -114,10 +118,11 @@ class RangePlacement(JoinPlacement):
         bucket: Int32s,
         bounds: tuple[Floats, Floats],
     ) -> Mask | None:
-        """By instance which new tuples of a side it sees; None where that is not up to cells."""
+        """A row of flags per instance: the new tuples it sees; None where cells do not decide."""
         if self.spec.counts or side == self.spec.kind.home:
             return None
         seen = self._reached(grids, work, side, bounds)
+        # The owner stores the tuple, so it sees it whatever its bounds are.
         seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
         return seen
 
@@ -138,7 +143,7 @@ class RangePlacement(JoinPlacement):
         side: int,
         bounds: tuple[Floats, Floats],
     ) -> Mask:
-        """By instance which tuples of a side have bounds that reach what it may have stored."""
+        """A row of flags per instance: the tuples whose bounds reach what it may have stored."""
         mapping, other = work.mapping, 1 - side
         horizon = self.keepers[other].horizon(work.previous_us, self.before[other])
         stored = [s for s in work.state.get(SIDES[other], ()) if not horizon.passed(s)]
@@ -151,19 +156,20 @@ class RangePlacement(JoinPlacement):
                 if everywhere.any():
                     reached[:, rows[everywhere]] = True
                     rows, buckets = rows[~everywhere], buckets[~everywhere]
+                # A former owner still holds what it stored in the bucket before a switch.
                 for owners in mapping.tenures:
                     reached[owners[buckets], rows] = True
         return reached
 
     def _live(self, grids: Sequence[GridEpoch], side: int, needed: int) -> Iterator[CellGrid]:
-        """The grids of which tuples of a side may be in a window."""
+        """The grids that have placed tuples of a side which may still be in a window, each once."""
         ends = [*(later.since[side] for later in grids[1:]), MAX_US]
         yield from {e.grid: None for e, end in zip(grids, ends, strict=True) if end > needed}
 
     def _bounds(
         self, side: int, table: pa.Table, values: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Which values of the other side tuples of a side ask for; `values` are theirs."""
+        """The values of the other side that tuples ask for; `values` are their own, if known."""
         probe = self.spec.probe
         if not probe.one_key:
             return bounds_of(probe.indexed[0], 1 - side, table)
@@ -182,7 +188,7 @@ class RangePlacement(JoinPlacement):
         return self._candidates.candidates(work, arrived)
 
     def _is_counted_apart(self, work: MapWork | InstanceWork, store: Store) -> bool:
-        """Whether one instance counts the candidates, because none sees all tuples."""
+        """Whether one instance counts pairs within the windows, because none sees all tuples."""
         if self.spec.counts or work.mapping.running == 1:
             return False
         return any(e.grid.width for e in self._grids(work.state, store, work.batch))
@@ -194,21 +200,23 @@ class RangePlacement(JoinPlacement):
     def written(
         self, work: InstanceWork, arrived: Sequence[Arrival], news: Sequence[News]
     ) -> Mapping[str, tuple[Segment, ...]]:
-        """The grids for the batches to come, where they are others; one instance does it."""
+        """The grids for later batches, where they change; one instance writes them for all."""
         if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
             return {}
         stored, grids = self._keeper.read(work.state, work.store), self._begun(work, news)
+        # Not while a grid is pending: the survey would judge cells that are about to be replaced.
         if grids[-1].batch <= work.batch and len(grids) < MOST_GRIDS:
             survey = TupleSurvey(self.keepers, self.before)
             chosen = survey.better(work, arrived, grids[-1].grid)
             if chosen is not None:
+                # + 2, because map tasks of the next batch may have run already: see `_grids`.
                 grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
         return {} if grids == stored else {GRIDS: self._keeper.write(work, grids)}
 
     def _begun(self, work: InstanceWork, news: Sequence[News]) -> tuple[GridEpoch, ...]:
-        """The grids that may have tuples in a window after the batch, or will.
+        """The grids that have tuples in a window after the batch, or will have.
 
-        Of one that begins with the next batch it is known now where that is.
+        A grid that begins with the next batch learns now at which coordinates.
         """
         ends = [self._end(work, side, news[side]) for side in range(2)]
         grids = [
@@ -229,14 +237,14 @@ class RangePlacement(JoinPlacement):
         )
 
     def _end(self, work: InstanceWork, side: int, news: News) -> int:
-        """From where on the tuples of a side are in later batches."""
+        """The coordinate at which the tuples of later batches begin, on a side."""
         if self.keepers[side].order == TS:
             return work.frontier_us
         return self.before[side] + len(news.place)
 
 
 def _shares(tuples: pa.Table, seen: Mask) -> Iterator[Share]:
-    """Tuples for the instances that see them, by a row of flags each; what all see is sent once."""
+    """Shares of tuples by a row of flags for each instance; tuples that all see are sent once."""
     everyone = seen.all(axis=0)
     if everyone.all():
         yield Share.for_all(tuples)

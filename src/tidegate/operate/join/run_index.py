@@ -1,6 +1,7 @@
-"""What searching stored tuples needs of them, computed once and kept while they are in use.
+"""Indexes of stored tuples, computed once and kept while they are in use.
 
-It costs a pass over the tuples, and they are searched by every batch while their window is open.
+An index costs a pass over the tuples, and every batch searches them while their window is open. A
+cache of the process keeps indexes; its keys are tokens, which name what never changes.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate.memory import MEMORY
-from tidegate.operate.join.program import PairProgram
 from tidegate.operate.join.program_columns import SideColumns
 from tidegate.operate.kernels.order import inverse
 
@@ -21,12 +22,15 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Terms:
-    """What one probe looks at in tuples: the key of its index, and the values of its other tests.
+    """What one probe compares in tuples: the key of its index, and the values of its other tests.
 
-    In the order of the tuples. `order` is the stable one of the keys, where it is known.
+    In the order of the tuples. `order` is the stable order of the keys, where it is known.
     """
 
     key: Floats | None
@@ -34,15 +38,15 @@ class Terms:
     order: Ints | None = None
 
     def followed_by(self, other: Terms) -> Terms:
-        """Those of these tuples, then of others."""
+        """The terms of these tuples, then of others."""
         key = None
         if self.key is not None and other.key is not None:
             key = np.concatenate([self.key, other.key])
         both = zip(self.values, other.values, strict=True)
         return Terms(key, tuple(np.concatenate(pair) for pair in both))
 
-    def of(self, rows: Ints | slice) -> Terms:
-        """Those of some of the tuples."""
+    def take(self, rows: Ints | slice) -> Terms:
+        """The terms of some of the tuples."""
         key = None if self.key is None else self.key[rows]
         return Terms(key, tuple(value[rows] for value in self.values))
 
@@ -55,12 +59,13 @@ class Terms:
 class SearchableRun:
     """The index of a run, and the values of its other tests as single floats.
 
-    These are relative to the least value of the run. Subtracting one number and rounding keep
-    order, so what passes a test in double floats still does; a pair more may.
+    Values are relative to the least value of the run, in `bases`. Subtracting a number and rounding
+    both keep the order: what passes a test of doubles passes it in single floats too, and perhaps a
+    few pairs more, which the predicate refuses. The test reads half the bytes.
 
-    Everything is in the order that is searched: that of the run's table, or `order` says which of
-    its rows stands where. `coordinate` is what the window counts: event time, or the number in the
-    side.
+    All arrays are in the order that is searched. `order` has the row of the run's table at each
+    place, None where it is the table's own order. `coordinate` is the event time, or the number in
+    the side where windows count tuples.
     """
 
     order: Ints | None
@@ -79,7 +84,7 @@ class SearchableRun:
         sort: bool = False,
         order: Ints | None = None,
     ) -> SearchableRun:
-        """With `sort` the rows are in another order than that of the key, which may be known."""
+        """Make an index; with `sort` rows are not in key order yet, `order` is that if known."""
         if sort and key is not None:
             order = np.argsort(key, stable=True) if order is None else order
             key, coordinate = key[order], coordinate[order]
@@ -94,7 +99,7 @@ class SearchableRun:
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with what is made of it only when it is asked for."""
+        """Bytes, including those of arrays that are only made when they are asked for."""
         arrays = [a for a in (self.key, *self.values) if a is not None]
         columns = 1 if self.order is None else 4
         return sum(int(a.nbytes) for a in arrays) + 8 * columns * len(self.coordinate)
@@ -103,13 +108,9 @@ class SearchableRun:
         """The rows of the table that stand at these places."""
         return places if self.order is None else self.order[places]
 
-    def arranged(self, values: Ints) -> Ints:
+    def arranged(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Values of the table's rows in the order that is searched."""
         return values if self.order is None else values[self.order]
-
-    def arranged_by(self, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The buckets of the table's rows in that order."""
-        return buckets if self.order is None else buckets[self.order]
 
     def places(self, rows: Ints) -> Ints:
         """Where rows of the table stand."""
@@ -118,7 +119,7 @@ class SearchableRun:
     def narrowed(
         self, bounds: Sequence[tuple[Floats, Floats]]
     ) -> tuple[list[Singles], list[Singles]]:
-        """Lows and highs as the values are."""
+        """Lower and upper bounds as single floats relative to the bases."""
         both = list(zip(bounds, self.bases, strict=True))
         return [_single(b[0], base) for b, base in both], [_single(b[1], base) for b, base in both]
 
@@ -144,45 +145,29 @@ def _single(values: Floats, base: float) -> Singles:
     return narrow
 
 
-def _nbytes(found: Sequence[SearchableRun | SideColumns | Ints]) -> int:
-    return sum(int(one.nbytes) for one in found)
+def _nbytes(found: tuple[SearchableRun, ...] | SideColumns | Ints) -> int:
+    several = found if isinstance(found, tuple) else (found,)
+    return sum(int(one.nbytes) for one in several)
 
 
 _INDEXES = MEMORY.cache(1 / 4, _nbytes)
 
 
-def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
-    """As `known`, of how many tuples are of each bucket."""
-    if token is None:
-        return compute()
-    (found,) = _INDEXES.get(("rows", token), lambda: (compute(),))
-    return found
+def known(token: Hashable | None, compute: Callable[[], T], *what: Hashable) -> T:
+    """What is kept under a token, else computed and kept; nothing is kept under None.
 
-
-def known_columns(
-    token: Hashable | None, program: PairProgram, compute: Callable[[], SideColumns]
-) -> SideColumns:
-    """As `known`, of what a compiled predicate reads of tuples."""
-    if token is None:
-        return compute()
-    (found,) = _INDEXES.get(("columns", token, program), lambda: (compute(),))
-    return found
-
-
-def known(
-    token: Hashable | None, compute: Callable[[], tuple[SearchableRun, ...]]
-) -> tuple[SearchableRun, ...]:
-    """What is kept under a token, or computed and kept; nothing is kept under None."""
-    return compute() if token is None else _INDEXES.get(token, compute)
+    That is the index of tuples, or something else about them that `what` names.
+    """
+    return compute() if token is None else _INDEXES.get((token, *what) if what else token, compute)
 
 
 def kept(token: Hashable | None) -> tuple[SearchableRun, ...] | None:
-    """What is kept under a token, if anything; it counts as used."""
+    """The index that is kept under a token, None where there is none; it counts as used."""
     found: tuple[SearchableRun, ...] | None = _INDEXES.held(token)
     return found
 
 
 def let_go(token: Hashable) -> tuple[SearchableRun, ...] | None:
-    """What is kept under a token, if anything, and no longer is."""
+    """Take the index out that is kept under a token; None where there is none."""
     found: tuple[SearchableRun, ...] | None = _INDEXES.take(token)
     return found

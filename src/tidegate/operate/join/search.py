@@ -1,7 +1,8 @@
-"""Searches candidate pairs by one index or none.
+"""Searches a run of tuples for the candidates of new tuples, by one index or none.
 
-New tuples of one side ask the **runs** of the other: stored tuples, and the new ones that will be
-stored. Intervals narrow a run down to candidates.
+A new tuple of one side is a **probe**. It asks the **runs** of the other side: stored tuples, and
+the new ones that are stored by this batch. The intervals of the predicate narrow a run down to
+candidates; they may let a pair pass that the predicate refuses, never the other way round.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ Mask = npt.NDArray[np.bool_]
 
 _FEW_PAIRS = 2**12
 COMPILED_PAIRS = 2**16
-"""For more pairs than this the predicate runs compiled, where it can."""
+"""The compiled predicate is used for more candidates than this; fewer do not repay its start."""
 
 _FEW_ASKS = 2**12
-"""For so many that ask, it takes longer to load the compiled loop than to search by numpy."""
+"""Up to so many probes numpy searches faster than the compiled loop is loaded."""
 
 
 @dataclass
 class ComparedWork:
-    """How much was compared: what the definition implies, and what was done.
+    """Counts comparisons: `implied` by the definition of the join, and `made` by the search.
 
-    `rows` has the latter for each new tuple of a side, as it asks; None where nobody wants to know.
-    They are some of all, which begin at these `starts`. `side` is the one that asks now.
+    `rows` has the comparisons made by each new tuple, by side; None where nobody needs them. A
+    piece of a batch counts for the tuples from `starts` on only. `side` is the side that asks now;
+    the caller sets it.
     """
 
     implied: int = 0
@@ -53,14 +55,14 @@ class ComparedWork:
 
     @staticmethod
     def of(news: Sequence[News], by_row: bool, starts: tuple[int, int] = (0, 0)) -> ComparedWork:
-        """Nothing yet, for these new tuples of either side."""
+        """Counters at zero, for these new tuples of both sides."""
         if not by_row:
             return ComparedWork()
         left, right = (np.zeros(n.table.num_rows, np.int64) for n in news)
         return ComparedWork(rows=(left, right), starts=starts)
 
     def add(self, other: ComparedWork) -> None:
-        """Take in what was done for some of the new tuples."""
+        """Add the counts of a piece of the batch."""
         self.implied += other.implied
         self.made += other.made
         if self.rows is not None and other.rows is not None:
@@ -69,15 +71,15 @@ class ComparedWork:
 
     @property
     def candidates(self) -> int:
-        """How many pairs of the windows were looked at, at most.
+        """An upper bound on the pairs within the windows that were looked at.
 
-        An index by a range looks at tuples outside the windows too, of which large batches have
-        more than the windows hold; several indexes of one join may look at the same pair.
+        `made` alone may exceed what a scan does: the index of a range also finds tuples outside the
+        windows, and several indexes of one join may find the same pair.
         """
         return min(self.made, self.implied)
 
     def count(self, ask: Ask, compared: Ints) -> None:
-        """Note with how many each probe was compared."""
+        """Note how many tuples each probe was compared with; does nothing without `rows`."""
         if self.rows is None:
             return
         rows = self.rows[self.side]
@@ -91,9 +93,9 @@ class ComparedWork:
 class News:
     """The new tuples of one side that an instance sees, in the total order.
 
-    `place` is where each stands among the new tuples of both sides, `held` says which are stored
-    here, and `before` is how many tuples of the side there were before the batch. `asks` says which
-    may have pairs here with what is held; None for all.
+    `place` is the position of each among the new tuples of both sides; it ascends. `held` marks
+    those that this instance compares later ones with. `before` is how many tuples the side had
+    before the batch. `asks` marks those that may have pairs at this instance; None for all.
     """
 
     table: pa.Table
@@ -105,7 +107,10 @@ class News:
     _orders: dict[tuple[int, ...], Ints] = field(default_factory=dict, repr=False, compare=False)
 
     def between(self, low: int, high: int) -> tuple[News, int]:
-        """Those at places from `low` to before `high`, and the row at which they begin."""
+        """The tuples at places [low, high), and the row of the first; keys are not computed again.
+
+        All of them are the same object, so a batch of one piece costs nothing.
+        """
         start, stop = (int(i) for i in np.searchsorted(self.place, (low, high)))
         if stop - start == len(self.place):
             return self, 0
@@ -126,14 +131,15 @@ class News:
         return np.arange(self.before, self.before + self.table.num_rows, dtype=np.int64)
 
     def key(self, probe: Probe, side: int) -> Floats:
-        """As `key_of`; computed once for asking, for being asked, and for what is stored."""
-        wanted = tuple(map(id, probe.indexed))  # one join has them; comparing them takes long
+        """The keys of `key_of`, computed once: for asking, for being asked and for the segment."""
+        # By identity: one join has all the intervals, and comparing expression trees is slow.
+        wanted = tuple(map(id, probe.indexed))
         if wanted not in self._keys:
             self._keys[wanted] = key_of(probe, side, self.table)
         return self._keys[wanted]
 
     def key_order(self, probe: Probe, side: int) -> Ints:
-        """The rows in the order of their keys; sorted once, as those are."""
+        """The rows in the stable order of their keys; sorted once."""
         wanted = tuple(map(id, probe.indexed))
         if wanted not in self._orders:
             self._orders[wanted] = key_order(probe, self.key(probe, side))
@@ -142,11 +148,11 @@ class News:
 
 @dataclass(frozen=True)
 class IndexedRun:
-    """Tuples that are held, as one index finds them, with what pairs need of them.
+    """Tuples of a side in the order of one index, with what a search needs of them.
 
-    `place` is None for tuples of earlier batches, which are before all new ones; among new ones
-    such tuples are at -1. Those below the coordinate `needed` are there, but in no window.
-    `compiled` gives the compiled predicate over these tuples and those that ask.
+    `place` has their places among the new tuples, -1 for tuples of earlier batches; it is None
+    where all are of earlier batches. Tuples below the coordinate `needed` have left the window and
+    are still here. `compiled` gives the compiled predicate over these tuples and the probes.
     """
 
     searched: SearchableRun
@@ -161,10 +167,11 @@ class IndexedRun:
 
 @dataclass(frozen=True)
 class Ask:
-    """New tuples that ask: from which coordinate on, and the bounds of every interval.
+    """New tuples as probes: where the window of each begins (`low`), and its bounds per interval.
 
-    In the order of the index's lower bound, so that neighbours search the same part of a run;
-    `order` are their rows. `in_time` are `place` and `low` in the order of time, where both ascend.
+    Probes are in the order of the index's lower bound, so that neighbours search the same part of
+    a run. `order` has the row of each probe, None where probes are the rows. `in_time` has `place`
+    and `low` in the order of time, in which both ascend. `newest_low` is the largest `low`.
     """
 
     order: Ints | None
@@ -178,7 +185,7 @@ class Ask:
 
     @staticmethod
     def of(probe: Probe, extent: WindowExtent, side: int, asking: News, mine: News) -> Ask:
-        """How new tuples ask for those of `side`, whose window is the extent."""
+        """The probes that new tuples are for the tuples of `side`, whose window is the extent."""
         table, place, order = asking.table, asking.place, None
         if extent.rows is not None:
             low = mine.before + np.searchsorted(mine.place, asking.place) - extent.rows
@@ -206,16 +213,16 @@ class Ask:
         return Ask(order, place, low, in_time, bounds, index, newest_low, probe.one_key)
 
     def rows(self, probe: Ints) -> Ints:
-        """The rows of the asking table that are these probes."""
+        """The rows of the asking table for some probes."""
         return probe if self.order is None else self.order[probe]
 
     def probes(self, rows: Ints) -> Ints:
-        """The probes that are these rows."""
+        """The probes for some rows of the asking table; the inverse of `rows`."""
         return rows if self.order is None else self._inverse[rows]
 
     @cached_property
     def unknown(self) -> Ints:
-        """The probes that find nothing: a bound is NULL, which is NaN here."""
+        """The probes that find nothing, because a bound is NULL (NaN here)."""
         assert self.index is not None
         return np.flatnonzero(np.isnan(self.index[0]) | np.isnan(self.index[1]))
 
@@ -228,9 +235,11 @@ class Ask:
 def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[Candidates]:
     """Pairs (probe, place in the run) that are in the window and pass every interval.
 
-    Where they are many, none is among them that a compiled conjunct refuses. `work.made` grows;
-    what the definition implies is for `implied`.
+    Each comes once, in steps of bounded size. Where there are many, those that a compiled conjunct
+    refuses are left out. Adds to `work.made`; `work.implied` is for the caller, by `implied`.
     """
+    # The tuples of one key are in the order of time, so the window cuts their range by binary
+    # search. A band finds tuples of many keys, whose times are mixed: each pair is tested.
     if ask.index is None:
         first, last = _window(run, ask)
     elif ask.one_key and len(ask.low) > _FEW_ASKS:
@@ -239,13 +248,13 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[Candid
         first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
             if not run.searched.values and int((last - first).sum()) <= _FEW_PAIRS:
-                yield from _few(run, ask, first, last, work)
+                yield from _test_each(run, ask, first, last, work)
                 return
-            first, last = _within(run, ask, first, last)
+            first, last = _cut_to_window(run, ask, first, last)
     made = int((last - first).sum())
     if not made:
         return
-    work.made += made if ask.one_key else made - _past(run, ask, first, last)
+    work.made += made if ask.one_key else made - _expired(run, ask, first, last)
     work.count(ask, last - first)
     for probe, place, settled in _passing(run, ask, first, last, made):
         if ask.index is not None and not ask.one_key:
@@ -259,7 +268,7 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[Candid
 def _passing(run: IndexedRun, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator[Candidates]:
     """The pairs of ranges, `made` of them, that pass the tests of the other intervals.
 
-    And, where they are many, the compiled predicate.
+    Where there are many, also the compiled predicate.
     """
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
@@ -276,11 +285,13 @@ def _passing(run: IndexedRun, ask: Ask, first: Ints, last: Ints, made: int) -> I
 def candidates_of(
     part: BucketPart, run: IndexedRun, ask: Ask, work: ComparedWork
 ) -> list[tuple[Ints, Ints]] | None:
-    """The same of a part of a run, by the keys of all of it; None where that takes too long.
+    """The candidates in a part of a run, found by the index of the whole run.
 
-    All tuples of the run must be in the windows of all that ask. The tests of other intervals are
-    left to the predicate where the run has no values for them.
+    None where an index of the part would be cheaper, or where a tuple of the run is outside the
+    window of some probe. Where the run has no values for the other intervals, the predicate tests
+    them.
     """
+    # The count of implied pairs below needs no look at the tuples only if all are in all windows.
     if ask.index is None or run.searched.oldest < ask.newest_low:
         return None
     first, last = _ranges(run, ask, ask.index)
@@ -298,9 +309,10 @@ def candidates_of(
 
 
 def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
-    """What of a run the index of each asking tuple finds.
+    """The range of the run that the index finds for each probe.
 
-    Most find nothing in a run that is small: a look at the first key then spares half the search.
+    Most probes find nothing in a small run. One look at the first key not below the lower bound
+    tells those, and spares them the second binary search.
     """
     key = run.searched.key
     assert key is not None
@@ -315,7 +327,7 @@ def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[In
 
 
 def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
-    """What `_ranges` and then `_within` give; costs about a step for each key and tuple."""
+    """What `_ranges` and `_cut_to_window` give, in one merge: about a step per key and probe."""
     from tidegate.operate.kernels.key_loop import ranges
 
     place = np.empty(0, np.int64) if run.place is None else run.place
@@ -324,10 +336,10 @@ def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
     return first, last
 
 
-def _few(
+def _test_each(
     run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
 ) -> Iterator[Candidates]:
-    """Candidates of one key each: looking at few of them takes less than searching their ranges."""
+    """Candidates of a hash join with few of them: testing each is cheaper than `_cut_to_window`."""
     probe, place = find(first, last, (), (), ())
     kept = _in_window(run, ask, probe, place)
     if kept is not None:
@@ -338,10 +350,11 @@ def _few(
         yield probe, place, False
 
 
-def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
-    """How many tuples in the ranges are in no window any more.
+def _expired(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
+    """How many tuples in the ranges have left the window of every probe.
 
-    How long these stay is up to who keeps them; what is compared must not depend on it.
+    When such tuples are dropped depends on compaction and memory. The count of comparisons must be
+    the same for every run, so they are subtracted.
     """
     if ask.index is None or run.searched.oldest >= run.needed:
         return 0
@@ -350,7 +363,10 @@ def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
 
 
 def implied(run: IndexedRun, ask: Ask) -> int:
-    """How many tuples of a run are in the windows of the asking tuples."""
+    """How many pairs of a probe and a tuple of the run are within the windows; costs a sort.
+
+    Nothing but a multiplication where every tuple is in every window, as most stored ones are.
+    """
     if run.place is None and run.searched.oldest >= ask.newest_low:
         return len(run.coordinate) * len(ask.in_time[1])
     if ask.index is None:
@@ -366,7 +382,7 @@ def implied(run: IndexedRun, ask: Ask) -> int:
 
 
 def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
-    """The range of a run in the order of time that is in the window of each asking tuple."""
+    """The range of each probe's window in a run that is in the order of time."""
     rows = len(run.coordinate)
     in_all = not rows or run.searched.oldest >= ask.newest_low
     first = np.zeros(len(ask.low), np.int64) if in_all else below(run.coordinate, ask.low)
@@ -375,8 +391,8 @@ def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     return first, np.maximum(first, below(run.place, ask.place))
 
 
-def _within(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Ranges of one key each, cut to the window and to what is earlier."""
+def _cut_to_window(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Ranges of one key each, cut to the window and to the tuples before the probe."""
     if run.searched.oldest < ask.newest_low:
         first = bisect(run.coordinate, ask.low, first, last)
     if run.place is not None:
@@ -385,11 +401,12 @@ def _within(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, I
 
 
 def _in_window(run: IndexedRun, ask: Ask, probe: Ints, place: Ints) -> Mask | None:
-    """Which candidates of an index are in the window; None for all."""
+    """Which candidates of an index are in the window and before the probe; None for all."""
     kept: Mask | None = None
     if run.searched.oldest < ask.newest_low:
         kept = run.coordinate[place] >= ask.low[probe]
     if run.place is not None:
+        # Of two new tuples only the later one asks: so each pair is found from one side only.
         earlier = run.place[place] < ask.place[probe]
         kept = earlier if kept is None else kept & earlier
     return kept

@@ -1,7 +1,6 @@
 """Describes a join: its sides and windows, the intervals of its predicate, and its method.
 
-Plain picklable data: the two sides with their windows, the predicate, and the conjuncts of it that
-can be tested against an index.
+All of it is plain picklable data. A plan makes it, and every task gets a copy.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ UNION = "union"
 
 @dataclass(frozen=True)
 class WindowExtent:
-    """A side's window; exactly one is given: a length of time (inclusive), or the last n tuples."""
+    """The window of a side: a length of time (inclusive) or the last n tuples, exactly one."""
 
     range_us: int | None
     rows: int | None
@@ -43,13 +42,13 @@ class WindowExtent:
 
     @property
     def meaning(self) -> str:
-        """What it is in fingerprints, which checkpoints keep: never to be changed."""
+        """The window in fingerprints. Checkpoints keep those, so this text must never change."""
         return f"Extent(range_us={self.range_us}, rows={self.rows})"
 
 
 @dataclass(frozen=True)
 class JoinSide:
-    """One input of a join: what its prefixes put out, named l0, l1, ... or r0, r1, ..."""
+    """One side of a join: the columns of its prefixes, named l0, l1, ... or r0, r1, ..."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     extent: WindowExtent
@@ -57,9 +56,9 @@ class JoinSide:
 
 @dataclass(frozen=True)
 class PairInterval:
-    """A conjunct as a test that a pair must pass, seen from either side.
+    """A conjunct as a test of numbers that a pair must pass, seen from either side.
 
-    It is conservative: it may pass pairs that the conjunct refuses, never the reverse.
+    The test is conservative: it may pass a pair that the conjunct refuses, never the reverse.
 
     EQUAL: left_value = right_value, of one type (SQL equality: NULL never, NaN = NaN,
     -0.0 = 0.0); the bounds are None. With `null_safe` NULL equals NULL, as with `<=>`.
@@ -98,7 +97,7 @@ class PairInterval:
 
     @cached_property
     def exact(self) -> str:
-        """What it tests, whatever the query calls the columns."""
+        """Text that identifies the test, whatever the query calls the columns."""
         tested = (
             self.left_value,
             self.left_low,
@@ -110,11 +109,11 @@ class PairInterval:
         return repr((self.kind, self.null_safe, [e and exact_text(e) for e in tested]))
 
     def value(self, side: int) -> Expr:
-        """What the conjunct looks at in tuples of a side."""
+        """The expression that the conjunct compares, over tuples of a side."""
         return self.left_value if side == LEFT else self.right_value
 
     def bounds(self, side: int) -> tuple[Expr | None, Expr | None]:
-        """Between which values tuples of the other side want those of `side`."""
+        """The bounds, over tuples of the other side, for the value of `side`; None is open."""
         if side == LEFT:
             return self.right_low, self.right_high
         return self.left_low, self.left_high
@@ -122,9 +121,9 @@ class PairInterval:
 
 @dataclass(frozen=True)
 class Probe:
-    """A way to find candidates: they pass all intervals, and `index` is the one that is probed.
+    """A way to find candidates: they pass all intervals; the interval `index` is searched.
 
-    None probes no interval: all pairs of the window are tested.
+    Where `index` is None, all pairs of the window are tested.
     """
 
     intervals: tuple[PairInterval, ...]
@@ -136,7 +135,7 @@ class Probe:
 
     @property
     def indexed(self) -> tuple[PairInterval, ...]:
-        """What the index answers: one band or bound, or all equalities together."""
+        """The intervals that the index answers: one band or bound, or all equalities together."""
         if self.index is None:
             return ()
         chosen = self.intervals[self.index]
@@ -144,13 +143,13 @@ class Probe:
 
     @property
     def tests(self) -> tuple[PairInterval, ...]:
-        """The intervals that candidates are tested with: all but those the index has."""
+        """The other intervals, with which candidates are tested."""
         indexed = self.indexed
         return tuple(i for i in self.intervals if i not in indexed)
 
     @property
     def one_key(self) -> bool:
-        """Whether what the index finds for a tuple has one key, and so is in the order of time."""
+        """Whether all that the index finds for a tuple has one key, and so is in time order."""
         return self.index is not None and self.intervals[self.index].kind == EQUAL
 
 
@@ -158,8 +157,8 @@ class Probe:
 class PairFunction:
     """The user's vectorised predicate.
 
-    `call` is given the left rows and the right rows, aligned pair by pair, with the user's column
-    names, and returns booleans, one per pair. The names belong to l0.. and r0.. in their order.
+    `call` gets the left rows and the right rows of pairs, aligned, with the user's column names; it
+    must return one boolean per pair. The names belong to l0.. and r0.. in their order.
     """
 
     call: Callable[[pa.Table, pa.Table], Any]
@@ -169,14 +168,14 @@ class PairFunction:
 
 @dataclass(frozen=True)
 class JoinSpec:
-    """A join, ready for its kernels.
+    """A join as its kernels need it.
 
     A pair matches iff every conjunct of `predicate` is TRUE (also those that are intervals) and the
-    function, where there is one, says so. `index` is the interval that is probed: an EQUAL one for
-    the method "hash", a BAND or BOUND for "band", None for "scan" and "union".
+    function, if there is one, returns true. `index` is the interval that is searched: an EQUAL one
+    for the method "hash", a BAND or BOUND for "band", None for "scan" and "union".
 
-    `branches` are for "union": a pair for which the predicate is true is found by one of them at
-    least. They have the `intervals` too, which hold in every branch. `kind` says what is put out.
+    `branches` are for "union": at least one of them finds a pair that matches. Each has the
+    `intervals` too, which hold in every branch. `kind` says what the join puts out.
     """
 
     left: JoinSide
@@ -206,7 +205,7 @@ class JoinSpec:
 
     @cached_property
     def decided_by(self) -> tuple[str, ...]:
-        """The columns of both sides that say whether a pair matches."""
+        """The columns of both sides that the predicate and the function read."""
         names = [name for conjunct in self.predicate for name in columns_of(conjunct)]
         if self.function is not None:
             names += [name for side in (self.left, self.right) for name, _ in side.columns]
@@ -216,7 +215,7 @@ class JoinSpec:
     def programs(self) -> tuple[PairProgram | None, PairProgram | None]:
         """The compiled part of the predicate, by the side whose stored tuples are asked.
 
-        Both have the same conjuncts.
+        Both compile the same conjuncts.
         """
         names = tuple(frozenset(n for n, _ in s.columns) for s in (self.left, self.right))
         of = partial(PairProgram.of, self.predicate, (names[LEFT], names[RIGHT]))
@@ -224,23 +223,23 @@ class JoinSpec:
 
     @property
     def compiled(self) -> tuple[int, ...]:
-        """The numbers of the conjuncts that run compiled where there are many pairs."""
+        """The numbers of the conjuncts that are compiled."""
         program = self.programs[LEFT]
         return () if program is None else program.compiled
 
     @property
     def probe(self) -> Probe:
-        """How pairs are found by a method that is no union."""
+        """How a method other than union finds candidates."""
         return Probe(self.intervals, self.index)
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """How pairs are found by any method: by each of these."""
+        """How any method finds candidates: by each of these."""
         return self.branches or (self.probe,)
 
     @property
     def in_time_order(self) -> bool:
-        """Whether stored tuples stay in the total order, instead of that of one index."""
+        """Whether stored tuples are in the total order, rather than in the order of an index."""
         return self.index is None
 
     @property

@@ -1,4 +1,8 @@
-"""Says which instances see a tuple of a join: its owner, all, a part of the grid, or its homes."""
+"""Decides which instances see a tuple of a join: its owner, all, a part of a grid, or its homes.
+
+Of each pair exactly one instance sees both tuples and compares the later with the earlier one.
+Every spread keeps that for every mapping: it is why placements cannot change the output.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Sight:
-    """What an instance sees of a side as the owners of one epoch: which buckets, by a flag each.
+    """The stored tuples of a side that an instance sees, as far as one epoch placed them.
 
-    Of what is stored these are tuples from `since` on, and below `until`: by their times, or by
-    their numbers on a side that keeps the last tuples. What is new belongs to the newest epoch, and
-    is also seen by who has older tuples to compare it with.
+    They are in the flagged `buckets`, at coordinates in [since, until): event times, or numbers
+    where windows count tuples. New tuples belong to the `newest` epoch; instances of older epochs
+    see them too, to compare their stored tuples with them.
     """
 
     since: int
@@ -35,42 +39,46 @@ class Sight:
     newest: bool
 
     def meets(self, low: int, high: int) -> bool:
-        """Whether stored tuples between two times or numbers can be among those."""
+        """Whether stored tuples with coordinates from `low` to `high` can be among those."""
         return low < self.until and high >= self.since
 
     def sees(self, buckets: Int32s, places: npt.NDArray[np.int64]) -> Mask:
-        """Which of some stored tuples, by their times or numbers, are among those."""
+        """Which of some stored tuples are among those; `places` are their coordinates."""
         within = (places >= self.since) & (places < self.until)
         return np.asarray(self.buckets[buckets] & within)
 
 
 @dataclass(frozen=True)
 class OwnerSpread:
-    """New tuples and stored ones are seen by the owners of their buckets alone; others derive."""
+    """Only the owner of its bucket sees a tuple, new or stored. The other spreads derive from this.
+
+    Total work does not depend on the number of instances.
+    """
 
     everywhere: ClassVar[bool] = False
     """Whether all instances see all new tuples."""
 
     holds_all: ClassVar[bool] = False
-    """Whether an instance compares with all that it sees, whoever has stored it."""
+    """Whether an instance compares with all stored tuples that it sees, not only with its own."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What people are told of it."""
+        """Lines about the spread for `explain`."""
         return ()
 
     def sees(self, instance: int, side: int, owners: Int32s, instances: int) -> Mask:
-        """Which stored tuples of a side an instance compares with, by owners of their buckets."""
+        """Flags for the buckets of a side whose stored tuples an instance compares with."""
         return np.asarray(owners == instance)
 
     def shares(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
-        """New tuples of a side, which have their buckets, for the instances that see them."""
+        """Shares of new tuples, which have their buckets, for the instances that see them."""
+        # Former owners compare new tuples with those that they still hold, and store none.
         if work.mapping.formers:
             return self._in_sight(work, side, tuples)
         return work.by_bucket(tuples)
 
     def sights(self, instance: int, side: int, mapping: Mapping) -> list[Sight]:
-        """What an instance sees of a side, epoch by epoch, the newest last; most often one."""
+        """The sights of an instance on a side, by epoch, the newest last; one without formers."""
         ends = [former.until(SIDES[side]) for former in mapping.formers]
         sizes = [*(former.instances for former in mapping.formers), mapping.instances]
         bounds = zip([MIN_US, *ends], [*ends, MAX_US], strict=True)
@@ -81,7 +89,7 @@ class OwnerSpread:
         return found
 
     def _in_sight(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
-        """Each tuple for all that see it, also those that compare it with what they had before."""
+        """Shares of new tuples for all instances that see them in any epoch that has tuples."""
         bucket, shares = tuples.column(BUCKET).to_numpy(), []
         for instance in range(work.mapping.running):
             epochs = self.sights(instance, side, work.mapping)
@@ -93,7 +101,7 @@ class OwnerSpread:
 
 @dataclass(frozen=True)
 class AllSpread(OwnerSpread):
-    """All instances see all new tuples, and compare them with what they have stored themselves."""
+    """All instances see all new tuples, and compare them with the tuples that they own."""
 
     everywhere = True
 
@@ -103,16 +111,17 @@ class AllSpread(OwnerSpread):
 
 @dataclass(frozen=True)
 class RangeSpread(AllSpread):
-    """New tuples are seen where their bounds reach stored ones; by all where nobody can tell."""
+    """The placement sends new tuples where their bounds reach, or to all where it cannot tell."""
 
     everywhere = False
 
 
 @dataclass(frozen=True)
 class GridSpread(OwnerSpread):
-    """A left tuple is seen in a row of a grid of the instances, a right one in a column.
+    """A row of a grid of instances sees a left tuple, a column of it sees a right one.
 
-    Every pair is found where the two meet, and a tuple is sent to about the root of all instances.
+    A pair is found by the one instance in both. Each tuple goes to about the square root of the
+    number of instances, which is what sending costs.
     """
 
     holds_all = True
@@ -129,10 +138,10 @@ class GridSpread(OwnerSpread):
 
 @dataclass(frozen=True)
 class HomeSpread(OwnerSpread):
-    """Tuples of the side `home` are seen by their owners alone, their homes; others by all homes.
+    """Only its owner, its home, sees a tuple of the side `home`; all homes see the other side.
 
-    Every pair is found at one home, so total work is that of the inner join; the other side is in
-    the memory of several.
+    All pairs of a tuple are found at its home, which so knows whether it has a partner. Total work
+    is that of the inner join; every home holds the other side.
     """
 
     home: int
@@ -155,6 +164,6 @@ class HomeSpread(OwnerSpread):
 
 
 def _columns(instances: int) -> int:
-    """The columns of a grid of exactly so many instances, as square as can be."""
+    """The columns of a grid with exactly this number of instances, as square as possible."""
     rows = next(r for r in range(int(instances**0.5), 0, -1) if instances % r == 0)
     return instances // rows

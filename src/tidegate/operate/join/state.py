@@ -1,4 +1,4 @@
-"""Says how the stored tuples of a join are kept, and until when."""
+"""Says how the stored tuples of a join are kept in segments, and for how long."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.state.segment import Segment
 
 BY_KEY, ROUND_ROBIN, BY_RANGE = "key", "round-robin", "range"
-"""Where a tuple is stored: in the bucket of its key, in any bucket in turn, or by the range of its
-value that a band compares."""
+"""The routings: a tuple is stored in the bucket of its key, in any bucket in turn, or by the range
+of the value that a band compares."""
 
 SIDES = ("left", "right")
-"""What the segments hold: the tuples of one side."""
+"""The parts of the state that have the tuples, by side."""
 
 
 @dataclass(frozen=True)
 class SideKeeper(Keeper):
-    """The stored tuples of one side of a join, each segment in the order that it is searched.
+    """Keeps the stored tuples of one side, each segment in the order in which it is searched.
 
-    It has the keys of that order too: whoever searches it maps them, and computes nothing.
-    Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
-    `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise, or have had
-    another predicate. `keys` are what the `routing` places tuples by, where it does so by keys.
+    A segment has the keys of that order as a column: a search maps them and computes nothing. Only
+    segments of one instance are merged, so that it searches fewer and larger ones. A segment's
+    `tag` says how it was arranged and dealt, because an earlier run may have chosen another method,
+    routing or predicate. `keys` are the expressions that the `routing` places by, if by keys.
     """
 
     spec: JoinSpec
@@ -64,7 +64,7 @@ class SideKeeper(Keeper):
 
     @cached_property
     def way(self) -> int:
-        """A number for how tuples are arranged and dealt."""
+        """The tag of segments that are arranged and dealt as this keeper does."""
         spec = self.spec
         arranged = [[i.exact for i in probe.indexed] for probe in spec.probes]
         return zlib.crc32(repr((spec.method, arranged, self.routing, [*self.keys])).encode())
@@ -81,7 +81,8 @@ class SideKeeper(Keeper):
         return OrderHorizon(TS, frontier_us - range_us, self.way)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
-        # Segments of one instance follow each other in time, so equal keys stay in the total order.
+        # Segments of one instance follow each other in time. So the stable sort by key leaves equal
+        # keys in the total order, which a search relies on.
         return with_key(*arranged(self.spec, self.side, rows.combine_chunks()))
 
     def kin(

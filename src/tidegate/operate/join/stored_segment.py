@@ -1,6 +1,6 @@
-"""The stored tuples of a side that an instance compares with, read from segments.
+"""Reads from segments the stored tuples of a side that an instance compares with.
 
-They stand between the state of a join and its search, for what is not in memory (`chain`).
+Only what the chain in memory does not have is read.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, rows_by_bucket
 
 _MOST_ADOPTED_ROWS = 8_192
-"""So many of the newest tuples are put into memory by who finds none there."""
+"""An instance that finds no chain in memory reads at most so many of the newest tuples into one."""
 
 
 @dataclass(frozen=True)
 class StoredSegments:
     """The segments of one side, for one batch of an instance that sees some of their tuples.
 
-    `sights` say which, by bucket and time or number. `adopted` gives tuples that an earlier run has
-    placed otherwise, in the buckets where they are now.
+    `sights` say which tuples, by bucket and coordinate; there is one for each epoch. `adopted`
+    gives tuples that an earlier run placed otherwise the buckets that they have now.
     """
 
     work: InstanceWork
@@ -57,32 +57,33 @@ class StoredSegments:
 
     @cached_property
     def live(self) -> list[Segment]:
-        """Those with tuples that new ones may meet here, as far as their bounds tell."""
+        """The segments that may have tuples which new ones meet here; decided without reading."""
         segments = self.work.state.get(SIDES[self.keeper.side], ())
         live = [s for s in segments if not self.horizon.passed(s)]
         return [s for s in live if s.tag != self.horizon.tag or self._mine(s)[0]]
 
     def newest(self, begin: int, most_bytes: int) -> tuple[Chain, list[HeldTuples]]:
-        """The newest tuples, as many as may be kept in memory, and the others run by run.
+        """A chain of the newest tuples, as many as may be in memory, and the other tables.
 
-        Those that many batches have stored are in many small segments, which are searched faster
-        together, and need not be put together by every batch. `begin` is after all of them.
+        Every batch stores a small segment. Together in one run they are searched faster, and the
+        chain spares later batches the reading. `begin` is after all stored tuples.
         """
         since = self._since(begin, most_bytes)
         try:
             run = self._adopted([s for s in self.live if s.low >= since], since)
-        except TaskError:  # then it is for who asks whether that is an error
+        except TaskError:  # whether that is an error depends on the tuples that ask: see `Newest`
             return Chain(begin), self.read(self.live)
         others = self.read([s for s in self.live if s.low < since])
         return Chain(since, () if run is None else (run,)), others
 
-    def taken_over(self, chain: Chain, gained: Flags, begin: int) -> Chain | None:
-        """A chain with what is stored of buckets that have come, from where it begins on.
+    def with_gained(self, chain: Chain, gained: Flags, begin: int) -> Chain | None:
+        """The chain with the stored tuples of buckets that the instance got, from `since` on.
 
-        None where that is too much, or a value of it cannot be computed.
+        None where these are too many, or where a value cannot be computed.
         """
+        # Where the chain covers the window no segment is read, so none can bring a tuple twice.
         if chain.since > self.horizon.needed:
-            chain = chain.apart([(s.low, s.high) for s in self.live], begin)
+            chain = chain.after_segments([(s.low, s.high) for s in self.live], begin)
         came = replace(self, sights=[Sight(MIN_US, MAX_US, gained, newest=True)])
         segments = [s for s in came.live if s.high >= chain.since]
         if sum(s.rows for s in segments) > MOST_MOVED_ROWS:
@@ -94,7 +95,11 @@ class StoredSegments:
         return chain if run is None else chain.with_tuples(run)
 
     def _since(self, begin: int, most_bytes: int) -> int:
-        """The coordinate from which on tuples may be kept in memory, and no segment has others."""
+        """The earliest coordinate from which on all tuples fit into memory.
+
+        No segment has tuples on both sides of it: a chain must be complete, and what is before it
+        is read segment by segment. So it moves back over whole segments, last ones first.
+        """
         last_first = sorted(self.live, key=lambda s: s.high, reverse=True)
         since, low, rows, size = begin if last_first else MIN_US, MAX_US, 0, 0
         befores = [*(s.high + 1 for s in last_first[1:]), MIN_US]
@@ -107,9 +112,9 @@ class StoredSegments:
         return since
 
     def _adopted(self, segments: Sequence[Segment], since: int) -> ChainRun | None:
-        """The live tuples of some segments in memory, as a run; None where there is none.
+        """The live tuples of some segments from `since` on, as a run; None where there is none.
 
-        A TaskError where what is searched of them cannot be computed.
+        A TaskError where a term of them cannot be computed.
         """
         tables = list(self._rows(segments))
         if not any(table.num_rows for table in tables):
@@ -126,18 +131,20 @@ class StoredSegments:
         return ChainRun(table, coordinate, terms_of(spec, side, table), since)
 
     def release(self) -> None:
-        """Let go of what is mapped: nothing is read of it in this batch."""
+        """Unmap the segments of this side; call it where the batch reads none."""
         mapped_segments(self.work.store, self._owner, ())
 
     def read(self, segments: Sequence[Segment], stay: bool = True) -> list[HeldTuples]:
-        """The tuples of some of them, run by run; what is mapped stays so for the next batch.
+        """The tuples of some segments, a table for each.
 
-        Where it is not to `stay`, what is mapped already is as it was.
+        The segments that are mapped then stay mapped for the next batch, and no others. Without
+        `stay` no segment is mapped or unmapped.
         """
         work, columns, way = self.work, self.keeper.columns, self.horizon.tag
         known = [(s, *self._mine(s)) for s in segments if s.tag == way]
-        # In time order nearly all tuples are candidates. And a value that a branch cannot compute
-        # counts for all tuples that are searched: others' must not be among them.
+        # Tables with tuples of other instances are searched only by an index. Without one, nearly
+        # all tuples are candidates; and in a union a value that cannot be computed turns the index
+        # off for all tuples that are searched, which must not depend on tuples of others.
         by_index = not self.keeper.spec.in_time_order
         own = [s for s, mine, all_ in known if (by_index and all_) or mine == s.buckets]
         mapped: dict[str, pa.Table] = {}
@@ -145,7 +152,8 @@ class StoredSegments:
             mapped = mapped_segments(work.store, self._owner, own, columns, work.run, (KEY,))
         held = []
         for segment, mine, whole in known:
-            # Another query may have written the same file at the same place before.
+            # The token must not find what another query read: after its checkpoint was deleted,
+            # the same file name may have other rows.
             file = (work.query, work.store.location, segment.name, segment.checksum, way)
             rows = mapped.get(segment.name)
             if rows is None:
@@ -167,7 +175,7 @@ class StoredSegments:
         return held
 
     def _rows(self, segments: Sequence[Segment]) -> Iterator[pa.Table]:
-        """The instance's tuples of some segments; of files of this host all are chosen at once."""
+        """The instance's tuples of some segments; those of local files are filtered in one go."""
         store, columns = self.work.store, self.keeper.columns
         files, others = list[Segment](), list[Segment]()
         for segment in segments:
@@ -182,7 +190,7 @@ class StoredSegments:
     def _part(
         self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
     ) -> HeldTuples:
-        """The instance's tuples of a segment that has those of others as well."""
+        """The instance's tuples of a segment that also has tuples of others; nothing is copied."""
         rows, key = without_key(rows)
         bucket: npt.NDArray[np.int32] = flat(rows.column(BUCKET)).to_numpy()
         counts = rows_by_bucket(self.work.store, segment)
@@ -201,23 +209,23 @@ class StoredSegments:
 
     @cached_property
     def _times(self) -> tuple[tuple[int, int, BucketSet], ...]:
-        """What tells what is seen here from what is in another epoch."""
+        """What a token needs to tell these sights from those of other epochs."""
         pairs = zip(self.sights, self._wanted, strict=True)
         return tuple((sight.since, sight.until, wanted) for sight, wanted in pairs)
 
     def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
-        """The buckets of a segment of which tuples are seen, and whether all of these are."""
+        """The buckets of a segment with tuples in sight, and whether all their tuples are."""
         low, high = segment.low, segment.high
         met = tuple(i for i, sight in enumerate(self.sights) if sight.meets(low, high))
         mine, alike = self._within(segment.buckets, met)
-        # The epochs follow each other without a gap.
+        # Epochs follow each other without a gap, so first and last sight bound what is covered.
         covered = self.sights[0].since <= low and high < self.sights[-1].until
         return mine, covered and alike
 
     def _within(self, buckets: BucketSet, met: tuple[int, ...]) -> tuple[BucketSet, bool]:
-        """Those of some buckets that are seen in epochs, and whether they are so in each of them.
+        """The buckets that are in sight in some epochs, and whether they are so in each of these.
 
-        Thousands of segments have few sets of buckets.
+        Remembered by set, because thousands of segments have few different sets of buckets.
         """
         key = buckets, met
         if key not in self._found:
@@ -227,7 +235,7 @@ class StoredSegments:
         return self._found[key]
 
     def _flags(self, buckets: BucketSet) -> Flags:
-        """A set of buckets by a flag each."""
+        """A set of buckets as flags; one array for equal sets."""
         if buckets not in self._flagged:
             flags = np.zeros(self.work.mapping.buckets, np.bool_)
             flags[buckets.numbers()] = True
@@ -242,8 +250,8 @@ class StoredSegments:
     def _adapted(self, rows: pa.Table) -> tuple[pa.Table, Floats | None]:
         """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
 
-        Tuples that were dealt in turn stay where they are; by key they belong where keys are, and
-        go there with them at a switch.
+        Tuples that are dealt in turn stay in their buckets. Tuples that are placed by key get the
+        buckets of their keys, because new tuples of a key search nowhere else.
         """
         rows = self.adopted(rows)
         bucket = rows.column(BUCKET).to_numpy()
@@ -252,8 +260,8 @@ class StoredSegments:
         return arranged(self.keeper.spec, self.keeper.side, rows)
 
 
-def fewer(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTuples]:
-    """Small runs as one: sorting them again costs less than searching them one by one."""
+def merge_small(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTuples]:
+    """The tables with all small ones as one: sorting them costs less than several searches."""
     large = [h for h in held if h.table.num_rows > FEW_ROWS]
     small = [h for h in held if h.table.num_rows <= FEW_ROWS]
     if len(small) <= 1:
@@ -265,7 +273,7 @@ def fewer(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTup
 
 
 def _own(held: Sequence[HeldTuples]) -> Iterator[pa.Table]:
-    """The tuples of many tables that are searched, those of one set of buckets together."""
+    """The searched tuples of many tables; tables with one set of buckets are filtered together."""
     parts: dict[int, list[HeldTuples]] = {}
     for one in held:
         if one.part is None or one.part.is_whole:

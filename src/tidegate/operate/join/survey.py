@@ -1,8 +1,9 @@
-"""Surveys the tuples of a join, and says whether other cells would place them better.
+"""Surveys the tuples of a join, to find out whether other cells would place them better.
 
-Map tasks send some tuples to one instance. When it has enough of them it counts what the instances
-have to do with the cells of now, and with others where that is uneven or much. What was surveyed is
-in memory only: who loses it surveys again.
+Map tasks send a sample of their tuples to one instance. When that has enough, it counts the work of
+all instances with the present cells, and with other cells where the work is uneven or large. The
+sample is in memory only: an instance that loses it waits for another. That may delay a new grid;
+it cannot change the output.
 """
 
 from __future__ import annotations
@@ -20,34 +21,35 @@ from tidegate.route.cell import CellGrid, Floats
 from tidegate.route.cell_choice import CellSurvey, SideSurvey
 
 SURVEY = "survey"
-"""The channel of tuples that are surveyed."""
+"""The channel of the sample, and the name under which it stays in memory."""
 
 EVERY = 61
-"""One tuple in so many is surveyed: of a small split all or none. It is a prime, so that sources
-which bring values in turn do not always bring the same one."""
+"""One tuple in so many is sampled; of a small split all or none. A prime, so that the sample of a
+source whose values come in turn does not have one value only."""
 
 _MOST_TUPLES = 8_192
-"""So many tuples of a side are looked at in a survey; more say no more."""
+"""A survey uses at most so many tuples of a side; more would not tell more."""
 
 SMALL_ROWS = 8_192
 """A split with fewer rows is small."""
 
 LEAST_TUPLES = 256
-"""So many tuples of a survey for each instance say whether a grid is good."""
+"""A survey needs so many tuples for each instance to tell whether a grid is good."""
 
 UNEVEN, BETTER = 1.15, 0.9
-"""A grid is good enough while its busiest instance has so many times the mean, and no more places
-are searched than `_PLACES`. One that is to follow it must leave the busiest so much of its work."""
+"""A grid is good enough while its busiest instance has at most UNEVEN times the mean work, and a
+tuple searches at most `_PLACES` places in the mean. Another grid must leave the busiest instance
+at most BETTER of its work to replace it."""
 
 _PLACES = 1.5
 
 _MOST_WAIT = 64
-"""For how many surveys it is not tried again, at most, to find a grid that is better."""
+"""After vain attempts, at most so many surveys pass before a better grid is looked for again."""
 
 
 @dataclass(frozen=True)
 class TupleSurvey:
-    """The survey of one batch; `before` is how many tuples of each side came before it."""
+    """The survey of one batch; `before` is how many tuples of each side came before the batch."""
 
     keepers: tuple[SideKeeper, SideKeeper]
     before: tuple[int, int]
@@ -58,13 +60,13 @@ class TupleSurvey:
         arrived: Sequence[Arrival],
         now: CellGrid,
     ) -> CellGrid | None:
-        """A grid that is better than that of now by what was surveyed; None where there is none."""
+        """A grid that is better than the present one; None where none is or the sample is small."""
         left: _Surveyed = work.kept.take(SURVEY) or _Surveyed()
         parts = [*left.parts, *(a.rows for a in arrived if a.channel == SURVEY)]
         rows = sum(part.num_rows for part in parts)
         if rows < LEAST_TUPLES * work.mapping.instances:
             if rows:
-                # A copy: what arrived may be mapped, and its file would stay as long as it.
+                # A copy: what arrived may be a mapped file, which would stay as long as the sample.
                 kept = pa.concat_tables(parts).take(pa.array(np.arange(rows)))
                 work.kept.leave(SURVEY, _Surveyed((kept,), left.wait, left.turns), kept.nbytes)
             return None
@@ -73,6 +75,7 @@ class TupleSurvey:
             return None
         survey = CellSurvey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
         current = survey.work_of(now)
+        # Other grids are counted only where this one is bad: that is most of the work.
         good = current.busiest <= UNEVEN * current.mean and current.searches <= _PLACES
         best = current if good else survey.best()
         if best.busiest <= BETTER * current.busiest and best.grid != now:
@@ -82,7 +85,7 @@ class TupleSurvey:
         return None
 
     def _sides(self, work: InstanceWork, surveyed: pa.Table) -> list[SideSurvey]:
-        """What was surveyed, by side, with how many stored tuples each stands for."""
+        """The sample by side, with the number of stored tuples that each tuple stands for."""
         column = surveyed.column("side").to_numpy()
         found = []
         for side in range(2):
@@ -100,7 +103,10 @@ class TupleSurvey:
 
 @dataclass(frozen=True)
 class _Surveyed:
-    """What was surveyed and is not enough yet, and after how many more surveys to look again."""
+    """A sample that is too small yet; `turns` more surveys pass before a grid is looked for.
+
+    `wait` doubles with each attempt in vain.
+    """
 
     parts: tuple[pa.Table, ...] = ()
     wait: int = 1
@@ -108,7 +114,11 @@ class _Surveyed:
 
 
 def surveyed_of(work: MapWork, side: int, values: Floats, low: Floats, high: Floats) -> list[Share]:
-    """Some tuples of a split for the survey, at the instance that makes it."""
+    """The sample of a split, for the instance that makes the survey; empty for most small splits.
+
+    Which small splits are sampled follows from their names, so a map task that runs again samples
+    the same.
+    """
     step = EVERY
     if len(values) < SMALL_ROWS:
         if zlib.crc32(f"{work.source} {work.start}".encode()) % EVERY:

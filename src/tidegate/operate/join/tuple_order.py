@@ -1,4 +1,4 @@
-"""Puts the tuples of a join in order: the total one, and that in which they are searched."""
+"""Sorts the tuples of a join: in the total order, and in the order in which they are searched."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidegate.operate.kernels.bisect import below
 from tidegate.operate.kernels.order import flat, inverse
 
 KEY = "key"
-"""The column of the keys that the tuples of a segment are in the order of. It says nothing that the
-tuples do not: one that is missing is computed."""
+"""The column of a segment with the keys that its tuples are sorted by. It follows from the tuples,
+so a segment without it is read as well, and its keys are computed."""
 
 
 def arranged(spec: JoinSpec, side: int, table: pa.Table) -> tuple[pa.Table, Floats | None]:
-    """Tuples of a side, given in the total order, in the order in which they are searched.
+    """Tuples, given in the total order, in the order in which they are searched, and their keys.
 
-    And the keys of it, None where that is the total order itself.
+    Keys are None where tuples are searched in the total order itself.
     """
     if spec.in_time_order or not table.num_rows:
         return table, None
@@ -32,12 +32,12 @@ def arranged(spec: JoinSpec, side: int, table: pa.Table) -> tuple[pa.Table, Floa
 
 
 def with_key(table: pa.Table, key: Floats | None) -> pa.Table:
-    """Tuples with the column of their keys, if they have any."""
+    """Tuples with their keys as a column, if there are keys."""
     return table if key is None else table.append_column(KEY, pa.array(key))
 
 
 def without_key(table: pa.Table) -> tuple[pa.Table, Floats | None]:
-    """Tuples without the column of their keys, and these, where they have it."""
+    """Tuples without the column of keys, and the keys; None where they have no such column."""
     if KEY not in table.column_names:
         return table, None
     key: Floats = flat(table.column(KEY)).to_numpy()
@@ -45,13 +45,14 @@ def without_key(table: pa.Table) -> tuple[pa.Table, Floats | None]:
 
 
 def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Where the tuples of two tables stand in the order of both, by their `order_columns`.
+    """The places of the tuples of two tables in the total order of both, by their `order_columns`.
 
-    Each is in the total order by itself.
+    Each table is in the total order. Costs a sort of both only where their sources interleave.
     """
     sources = [left[1], right[1]]
     if all(map(len, sources)) and sources[0].max() < sources[1].min():
-        # Tuples of one time are in the order of their sources: the left ones are before.
+        # All left sources are before all right ones, so times decide alone: a left tuple comes
+        # after the right tuples of earlier times, and before those of its own time.
         first = np.arange(len(left[0])) + below(right[0], left[0])
         free = np.ones(len(left[0]) + len(right[0]), np.bool_)
         free[first] = False
@@ -62,10 +63,10 @@ def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
 
 
 def order_columns(table: pa.Table) -> list[Ints]:
-    """What places the tuples of a table in the total order."""
+    """The columns of a table that make the total order: time, source, sequence."""
     return [ints(table, c) for c in ORDER]
 
 
 def total_order(table: pa.Table) -> Ints:
-    """The places of tuples in the total order."""
+    """The permutation that puts tuples into the total order."""
     return np.lexsort(order_columns(table)[::-1])

@@ -1,8 +1,9 @@
-"""Candidate pairs by several indexes, one for each branch of a disjunction.
+"""Searches by several indexes, one for each branch of a disjunction.
 
 Stored tuples stay in the order of time; each branch has its own order of them in memory. A pair
-that several branches find is given once, by the first of them: a later branch asks the tests of
-the earlier ones again, on what it found, which needs no list of pairs to compare with.
+that several branches find counts for the first of them. A later branch therefore applies the tests
+of the earlier ones to what it found: that needs no list of the pairs found so far, which would grow
+with the output.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 def union(
     runs: Sequence[IndexedRun], asks: Sequence[Ask], work: ComparedWork
 ) -> Iterator[Candidates]:
-    """Pairs (row of the asking table, row of the run's table) that a branch finds, each once.
+    """Pairs (row of the asking table, row of the run's table) that any branch finds, each once.
 
-    `runs` are the same tuples as the index of each branch finds them.
+    `runs` has the same tuples once for each branch, in the order of its index.
     """
     for i, (run, ask) in enumerate(zip(runs, asks, strict=True)):
         for probe, place, settled in candidates(run, ask, work):
@@ -43,7 +44,11 @@ def union(
 
 
 def _finds(run: IndexedRun, ask: Ask, asking: Ints, held: Ints) -> Mask:
-    """Whether a branch finds pairs of the window: the tests of `candidates`, pair by pair."""
+    """Which pairs a branch finds too: exactly the tests that `candidates` makes, pair by pair.
+
+    It must compare the same single floats: a test of doubles would call a pair fresh that the
+    earlier branch has given already.
+    """
     probe, place = ask.probes(asking), run.searched.places(held)
     key, index = run.searched.key, ask.index
     assert key is not None

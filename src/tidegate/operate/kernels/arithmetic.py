@@ -1,4 +1,7 @@
-"""Arithmetic with ANSI failures (overflow, division by zero), over aligned Arrow arrays."""
+"""Arithmetic with ANSI failures (overflow, division by zero), over aligned Arrow arrays.
+
+Kernels take the result type and the arguments, arrays of one length or scalars.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +48,15 @@ def int_divide(type_: pa.DataType, left: Any, right: Any) -> Any:
 
 
 def remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
-    """`%`: the sign of the dividend, IEEE for floats."""
+    """`%`: the result has the sign of the dividend; IEEE for floats."""
     if pa.types.is_decimal(type_):
         return decimal.remainder(type_, left, right)
     _reject_zero(left, right)
     (dividend, divisor), valid = split_all(*both(left, right))
     with np.errstate(all="ignore"):
         if pa.types.is_integer(type_):
+            # The least integer over -1 overflows, and a zero is left only beside a NULL dividend.
+            # Modulo 1 gives the 0 that modulo -1 should.
             divisor = np.where((divisor == 0) | (divisor == -1), 1, divisor)
         values = np.fmod(dividend, divisor)
     return join(values.astype(type_.to_pandas_dtype()), valid, type_)
@@ -77,7 +82,7 @@ def _reject_zero(left: Any, right: Any) -> None:
 
 
 def _one(exact: Kernel, decimals: Kernel) -> Kernel:
-    """The negative or the size of a value."""
+    """A kernel of one argument: the negative or the absolute value."""
 
     def kernel(type_: pa.DataType, value: Any) -> Any:
         if pa.types.is_decimal(type_):

@@ -1,4 +1,7 @@
-"""Finds for each left row the row of its key on the right that is nearest to it in time."""
+"""Finds for each left row the right row of its key that is nearest in time, looking one way.
+
+The loops are one merge by time of both sides, with the newest right row of each key in an array.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,26 @@ import numpy as np
 from tidegate.operate.kernels.order import Ints
 
 _FEW = 1_024
-"""To load the compiled loop takes longer than to go through so many rows without it."""
+"""Up to so many rows the loop runs uncompiled: loading the machine code would take longer."""
 
 
 def latest(
     left: tuple[Ints, Ints], right: tuple[Ints, Ints], keys: int, equal: bool
 ) -> tuple[Ints, Ints]:
-    """By left row the last right row of its key that is earlier, with `equal` or at its time.
+    """For each left row the last right row of its key that is earlier (with `equal`: not later).
 
-    Each side is times and keys in [0, keys], with ascending times; `keys` itself is a key that no
-    row of the right has. The second result is by key the last right row of all. -1 means none.
-    Costs O(rows + keys).
+    A side is int64 times, ascending, and int64 keys. Keys of the right are in [0, keys); a left row
+    with the key `keys` finds nothing. The second result has the last right row of each key. -1
+    means none. Costs O(rows + keys).
     """
     found: tuple[Ints, Ints] = _loop("backward", left, right)(*left, *right, keys, equal)
     return found
 
 
 def earliest(left: tuple[Ints, Ints], right: tuple[Ints, Ints], keys: int, equal: bool) -> Ints:
-    """By left row the first right row of its key that is later, with `equal` or at its time.
+    """For each left row the first right row of its key that is later (with `equal`: not earlier).
 
-    The rest is as in `latest`. Of right rows of one key and one time the last counts.
+    Arguments as in `latest`. Of right rows of one key and one time the last counts.
     """
     found: Ints = _loop("forward", left, right)(*left, *right, keys, equal)
     return found
@@ -74,6 +77,7 @@ def _forward(
         at = left_ts[i]
         while j >= 0 and (right_ts[j] > at or (equal and right_ts[j] == at)):
             known = first[right_key[j]]
+            # Going back in time, the first one met at a time is the last in the order: it stays.
             if known < 0 or right_ts[known] != right_ts[j]:
                 first[right_key[j]] = j
             j -= 1
@@ -82,4 +86,4 @@ def _forward(
 
 
 PLAIN: dict[str, Callable[..., Any]] = {"backward": _backward, "forward": _forward}
-"""The loops, which are also compiled; see `asof_loop`."""
+"""The loops by name; `asof_loop` compiles the same functions."""

@@ -8,7 +8,11 @@ from tidegate.operate.kernels.order import Ints
 
 
 def bisect(values: Ints, wanted: Ints, first: Ints, last: Ints) -> Ints:
-    """For each range [first, last) of ascending values: where the first is that is >= wanted."""
+    """For each range [first, last) of `values`: the place of the first value >= wanted.
+
+    Values ascend within each range; an empty range gives `first`. All arrays are int64. Costs
+    O(log(longest range)) passes over the ranges that are still open.
+    """
     low, high = first.copy(), last.copy()
     rest = np.flatnonzero(low < high)
     while len(rest):
@@ -21,9 +25,10 @@ def bisect(values: Ints, wanted: Ints, first: Ints, last: Ints) -> Ints:
 
 
 def below(values: Ints, wanted: Ints) -> Ints:
-    """How many of ascending values are less than each wanted, these ascending too.
+    """How many values are less than each wanted one; both ascend.
 
-    As `np.searchsorted`, but few values are looked for among many wanted.
+    As `np.searchsorted(values, wanted)`. Where values are few, it looks for them among the wanted
+    ones instead, and counts.
     """
     if 2 * len(values) >= len(wanted):
         return np.searchsorted(values, wanted)

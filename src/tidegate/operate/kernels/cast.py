@@ -30,7 +30,7 @@ Converter = Callable[[Any, pa.DataType], Converted]
 
 
 def cast(type_: pa.DataType, value: Any) -> Any:
-    """Convert, and fail on the first row that has no value of the type."""
+    """CAST: convert, and fail on the first row whose value the type does not have."""
     if value.type == type_:
         return value
     result, bad = CONVERTERS[kind(value.type), kind(type_)](value, type_)
@@ -41,7 +41,7 @@ def cast(type_: pa.DataType, value: Any) -> Any:
 
 
 def try_cast(type_: pa.DataType, value: Any) -> Any:
-    """Convert, with NULL for the rows that have no value of the type."""
+    """TRY_CAST: convert, with NULL where the type does not have the value."""
     if value.type == type_:
         return value
     return CONVERTERS[kind(value.type), kind(type_)](value, type_)[0]
@@ -92,7 +92,10 @@ def _integer_to_timestamp(value: Any, type_: pa.DataType) -> Any:
 
 
 def _float_to_integer(value: Any, type_: pa.DataType) -> Converted:
-    """Cut towards zero; the end of the range is compared in the width of the float, as in Java."""
+    """Cut towards zero; the end of the range is compared in the width of the float, as in Java.
+
+    So 2147483647 as a float32, which is 2**31, is not too large for an int: it becomes the largest.
+    """
     numbers, valid = split(value)
     low, high = _bounds(type_)
     top = float(numbers.dtype.type(high)) if type_.bit_width >= 32 else float(high)
@@ -110,7 +113,10 @@ def _float_to_integer(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _float_to_decimal(value: Any, type_: pa.DataType) -> Converted:
-    """By the digits the double prints as, rounded half up; NaN and infinities are NULL."""
+    """By the digits that the double prints as, rounded half up; NaN and infinities are NULL.
+
+    Scaling in binary is exact enough for nearly all values; those in doubt go through their text.
+    """
     numbers, valid = split(value.cast(pa.float64()))
     size = np.abs(numbers)
     usable = np.isfinite(numbers) if valid is None else np.isfinite(numbers) & valid
@@ -131,7 +137,7 @@ def _float_to_decimal(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _by_digits(numbers: np.ndarray[Any, Any], type_: pa.DataType) -> tuple[Any, Any]:
-    """Doubles that are ties or have many digits, through their text."""
+    """Decimals of doubles through their text: slow and exact, for ties and many digits."""
     digits = pa.decimal256(WIDEST, type_.scale + 19)
     wide = pa.array(numbers, pa.float64()).cast(pa.string()).cast(digits)
     result, beyond = fit(wide, type_)
@@ -156,7 +162,7 @@ def _decimal_to_integer(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _decimal_to_float(value: Any, type_: pa.DataType) -> Any:
-    """Rounded once: by one exact division, or through the digits where they are too many."""
+    """Rounded once: one division of two exact doubles, or through the text of long decimals."""
     numbers, valid = unscaled(value)
     if numbers is not None and value.type.scale <= 22 and np.all(np.abs(numbers) < 2**53):
         quotient = numbers / 10.0**value.type.scale

@@ -1,11 +1,11 @@
-"""Which rows each argument of a call is evaluated on: those that Spark evaluates it on, no others.
+"""Evaluates each argument of a call only on the rows on which Spark evaluates it.
 
 Guards must work: in ``CASE WHEN b <> 0 THEN a / b END`` no row with ``b = 0`` may reach the
-division. So the arguments of a call take turns. After a turn the rows that need no further argument
-leave with their value, and the next argument is evaluated on the others alone. `_ORDERS` declares
-the turns of every operation that does not simply stop at the first NULL, as all others do.
+division. So the arguments of a call take turns. After a turn, rows that need no further argument
+leave with their value, and the next argument is evaluated on the others alone. Most operations stop
+at the first NULL; `_ORDERS` declares the turns of all others.
 
-`in_turns` is a step of a descent: it yields the evaluations it needs.
+`in_turns` is a step of a descent: it yields the evaluations that it needs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from tidegate.operate.kernels.vector import repeat
 Ints = np.ndarray[Any, Any]
 
 Leaves = Callable[[Any], Any]
-"""From the values of an argument to flags, none of them NULL: which rows need no other argument."""
+"""From the values of an argument to the flags of rows that need no other argument; never NULL."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The argument at `place` is evaluated on the rows that have not left.
+    """One turn: the argument at `place` is evaluated on the rows that have not left.
 
-    Those that leave get the argument at `takes`, evaluated on them alone; None: they get NULL.
+    Rows that leave get the value of the argument at `takes`, evaluated on them alone; NULL where
+    `takes` is None.
     """
 
     place: int
@@ -44,11 +45,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class ArgumentTurns:
-    """The turns of a call by its number of arguments.
+    """The turns of a call, by its number of arguments.
 
     Rows that never leave get what the kernel computes from all arguments. `guards` says that users
-    write the call to keep rows from an argument that can fail. Other calls first try all arguments
-    on all rows, which is cheaper, and take turns where that fails.
+    write such a call to keep rows from an argument that can fail. All other calls first try every
+    argument on all rows, which is cheaper, and take turns only where that fails.
     """
 
     turns: Callable[[int], tuple[Turn, ...]]
@@ -56,10 +57,10 @@ class ArgumentTurns:
 
 
 class EvaluatedRows(Protocol):
-    """The rows an expression is evaluated on; the evaluator's side of this module."""
+    """The rows on which an expression is evaluated; `kernels.expression` implements it."""
 
     def value(self, expr: Expr) -> Step[Any]:
-        """The value of an expression on every row; a scalar where it is one constant."""
+        """The value of an expression on every row; a scalar where it is a constant."""
         ...
 
     def take(self, indices: Ints, careful: bool) -> EvaluatedRows:
@@ -165,9 +166,9 @@ def in_turns(
 ) -> Step[Any]:
     """The values of a call whose arguments take turns.
 
-    `known` has arguments by place that were evaluated on all rows, before one of them ended in
-    `failure`. What failed is not tried on the same rows again, and on fewer rows nothing is tried
-    that might fail: inside a long sum every term would double the work.
+    `known` has arguments by place that were evaluated on all rows, before one ended in `failure`.
+    That one is not tried on the same rows again. On fewer rows every call takes turns from the
+    start: trying all rows first at each level would double the work with every level of a long sum.
     """
     careful = failure is not None
     settled = _Settled(call.type)
@@ -176,6 +177,7 @@ def in_turns(
     for turn in turns_of(call.op, len(call.args)):
         if turn.place in known:
             value = _some(known[turn.place], open_, len(rows))
+        # The argument that failed on all rows: no guard has taken a row away before it.
         elif failure is not None and part is rows:
             raise failure
         else:
@@ -202,7 +204,7 @@ def in_turns(
 
 
 class _Settled:
-    """Values of rows that have left, put back in the order of the rows at the end."""
+    """Collects the values of rows that have left, and puts them in the order of the rows."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type = type_

@@ -21,26 +21,25 @@ from tidegate.operate.kernels.failure import (
 from tidegate.operate.kernels.vector import both, none_where
 
 NARROW = 38
-"""The digits of the decimals that columns have, several times faster to compute in."""
-
+"""The digits of a decimal128, in which Arrow computes several times faster than in 256 bits."""
 
 _EXACT = Context(prec=200, rounding=ROUND_DOWN)
 _NEGATION = Context(prec=34, rounding=ROUND_HALF_EVEN)
-"""Spark negates with so many digits, though its decimals may have 38."""
+"""Spark negates with so many digits, though its decimals may have 38: so do we."""
 _STEP = 9
 """Digits dropped at once: 10**9 is one word of 32 bits, and Arrow divides wrongly by longer ones
 when a word of the quotient has all bits set (pc.trunc of 4294967295.5 with 15 digits is ...94)."""
 
 
 def _room(value: Any, digits: int) -> pa.DataType:
-    """A type of the value's scale with digits to spare; the narrow one where it will do."""
+    """A decimal type of the value's scale with room for so many digits; narrow if possible."""
     if max(value.type.precision, digits) < NARROW:
         return pa.decimal128(NARROW, value.type.scale)
     return pa.decimal256(WIDEST, value.type.scale)
 
 
 def cut(value: Any, scale: int) -> Any:
-    """The digits up to a scale, the others dropped."""
+    """The value with the digits behind a scale dropped; see `_STEP` for why in steps."""
     wide = value.cast(_room(value, 0))
     make = pa.decimal128 if wide.type.bit_width == 128 else pa.decimal256
     while wide.type.scale > scale:
@@ -50,7 +49,7 @@ def cut(value: Any, scale: int) -> Any:
 
 
 def round_half_up(value: Any, scale: int) -> Any:
-    """Rounded half away from zero at a scale, which is the scale of the result if not below 0."""
+    """The value rounded half away from zero at a scale; the result has that scale, or scale 0."""
     if value.type.scale <= scale:
         return value
     if scale < 0:
@@ -69,7 +68,7 @@ def round_half_up(value: Any, scale: int) -> Any:
 
 
 def fit(value: Any, type_: pa.DataType) -> tuple[Any, Any]:
-    """The decimals rounded into a type, NULL where they do not fit, and which did not (or None)."""
+    """The decimals rounded into a type, NULL where they do not fit; and flags of those, or None."""
     source = value.type
     integral = type_.precision - type_.scale
     if type_.scale >= source.scale and integral >= source.precision - source.scale:
@@ -130,13 +129,13 @@ def _fitted(value: Any, type_: pa.DataType, args: tuple[Any, ...]) -> Any:
 
 
 def _wide(value: Any, more: int = 0, whole: int = 0) -> Any:
-    """The same value with room for further digits: `more` behind the point, `whole` before it."""
+    """The same value with room for more digits: `more` behind the point, `whole` before it."""
     type_ = value.type
     return value.cast(pa.decimal256(type_.precision + more + whole, type_.scale + more))
 
 
 def _exactly(kernel: Callable[..., Any], digits: Callable[..., int]) -> Callable[..., Any]:
-    """An operation whose result is computed whole and rounded after; narrow where it fits."""
+    """A kernel whose result is computed with all digits and rounded once, afterwards."""
 
     def run(type_: pa.DataType, left: Any, right: Any) -> Any:
         if digits(left.type, right.type) <= NARROW:
@@ -169,7 +168,7 @@ def reject_zero(left: Any, right: Any) -> None:
 
 
 def _quotient(left: Any, right: Any, scale: int) -> Any:
-    """left / right cut (not rounded) at `scale` or more digits; NULL where either is NULL."""
+    """left / right, cut and not rounded, with `scale` digits or more; NULL where either is NULL."""
     left, right = both(left, right)
     natural = digits_of_quotient(left.type, right.type)
     more = max(0, max(scale, 4) - natural)
@@ -187,7 +186,7 @@ def _quotient(left: Any, right: Any, scale: int) -> Any:
 
 
 def _divided(left: Any, right: Any) -> Any:
-    """Arrow's quotient, with the few computed again that may be wrong (see `_STEP`)."""
+    """Arrow's quotient, in which the few that may be wrong (see `_STEP`) are computed again."""
     quotient = pc.divide(left, right)
     if right.type.precision <= _STEP:
         return quotient
@@ -205,7 +204,7 @@ def _divided(left: Any, right: Any) -> Any:
 
 
 def negate(value: Any) -> Any:
-    """The negative, rounded to the digits that Spark negates with."""
+    """The negative, rounded to 34 digits as in Spark."""
     type_, negative = value.type, pc.negate(value)
     if type_.precision <= _NEGATION.prec:
         return negative
@@ -219,7 +218,7 @@ def negate(value: Any) -> Any:
 
 
 def absolute(value: Any) -> Any:
-    """The value without its sign; what is negative is negated."""
+    """The absolute value; negative values are rounded by `negate`, as in Spark."""
     if value.type.precision <= _NEGATION.prec:
         return pc.abs(value)
     below = pc.less(value, pa.scalar(0, pa.int8()).cast(pa.decimal128(3, 0)).cast(value.type))

@@ -1,6 +1,6 @@
-"""The loop over tuples in the total order that keeps the first of each key.
+"""The loop that keeps the first tuple of each key within a time.
 
-It is called as it is where there are few tuples, so that Numba need not be imported.
+Few tuples run through the plain function, so that Numba need not be imported.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 
 
 def first_within(codes: Any, ts: Any, until: Any, within: Any) -> Any:
-    """Which tuples are kept: those after `until` of their key, which then is `within` later.
+    """Which tuples are kept: those later than `until` of their key.
 
-    `codes` are the keys of tuples in the total order; `until` is by key, and is changed.
+    `codes` (int64, in [0, len(until))) and `ts` are of tuples in the total order. `until` has a
+    time for each key; a kept tuple sets it to its own time plus `within`, in place. O(tuples).
     """
     kept = np.zeros(len(codes), np.bool_)
     for i in range(len(codes)):

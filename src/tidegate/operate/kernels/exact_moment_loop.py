@@ -1,8 +1,8 @@
-"""The compiled loops of second moments: kept sums per group become doubles.
+"""The compiled loops of second moments: from kept sums per group to doubles.
 
-Numbers of many digits are sign and size here: an array of base 2**32 digits, least first, of which
-digit i counts 2**(32 * (base + i)). All is exact until one rounding to the nearest double, half to
-even; for a correlation, until the rounding of three such numbers.
+A long number is a sign and a size here. The size is an array of base 2**32 digits in int64, least
+first; digit i counts 2**(32 * (base + i)). Everything is exact until one rounding to the nearest
+double, half to even. A correlation rounds three such numbers, and then computes in doubles.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ _DIGIT = 2**32 - 1
 _INFINITE = 0x7FF << 52
 _NOT_A_NUMBER = 0x7FF8 << 48
 _ROOM = 320
-"""Digits of the widest number: a product of two sums of products and counts has fewer."""
+"""Digits of the widest number: n * sum(a * b) and sum(a) * sum(b) have fewer."""
 
 _QUOTIENT_DIGITS = 5
-"""Digits of a numerator that are divided: more than 128 bits, so that 64 are left by 64."""
+"""The leading digits of a numerator that are divided. They have more than 128 bits, so the quotient
+by two divisors of 32 bits keeps the 64 bits that rounding looks at."""
 
 
 @part
 def _resized(limbs: Any, count: Any) -> Any:
-    """Signed limbs into digits of the size, in place; the sign and how many digits there are."""
+    """Turn signed limbs into the digits of a size, in place; returns the sign and the count."""
     carry = np.int64(0)
     for i in range(count):
         limb = limbs[i] + carry
@@ -50,7 +51,7 @@ def _resized(limbs: Any, count: Any) -> Any:
 
 @part
 def _unpacked(begin: Any, end: Any, words: Any, digits: Any) -> Any:
-    """A kept sum into digits: its sign, how many there are, its base and its flags."""
+    """Write the digits of a kept sum to `digits`; returns sign, count, base and flags."""
     if begin == end:
         return np.int64(1), np.int64(0), np.int64(0), np.int64(0)
     head = np.int64(words[begin >> 2])
@@ -64,10 +65,10 @@ def _unpacked(begin: Any, end: Any, words: Any, digits: Any) -> Any:
 
 @part
 def _top(digits: Any, count: Any) -> Any:
-    """The top 64 bits of a number that is not zero, the first of them set.
+    """The top 64 bits of a number that is not zero, shifted so that the first bit is set.
 
-    Also their place: its size is top * 2**(32 * base + place) and less than one of it more; and
-    whether it is more.
+    Also `place` and `more`: the size is top * 2**(32 * base + place), plus less than one unit of
+    that, which is not zero where `more` is true.
     """
     d0 = digits[count - 1]
     d1 = digits[count - 2] if count > 1 else np.int64(0)
@@ -87,10 +88,14 @@ def _top(digits: Any, count: Any) -> Any:
 
 @part
 def _double(top: Any, place: Any, more: Any) -> Any:
-    """The bits of the double nearest to `top * 2**place`, half to even; `more`: a bit above it."""
+    """The bits of the double nearest to `top * 2**place`, half to even.
+
+    `more` says that the number is a little larger: then an apparent half rounds up.
+    """
     field = place + 63 + 1023
     if field >= 0x7FF:
         return np.int64(_INFINITE)
+    # A double has 53 bits of the 64; a subnormal one has fewer, the smaller it is.
     drop = 11 if field >= 1 else 12 - field
     if drop > 64:
         return np.int64(0)
@@ -99,7 +104,8 @@ def _double(top: Any, place: Any, more: Any) -> Any:
     kept = np.int64(top >> np.uint64(drop)) if drop < 64 else np.int64(0)
     if rest > half or (rest == half and (more or kept & 1)):
         kept += 1
-    # A carry out of the mantissa goes into the field, as it should.
+    # A carry out of the mantissa goes into the exponent field, which is just what rounding up to
+    # the next power of two, or to infinity, has to do.
     return kept if field < 1 else ((field - 1) << 52) + kept
 
 
@@ -110,9 +116,10 @@ def _signed(bits: Any, sign: Any) -> Any:
 
 @part
 def _centred(a: Any, b: Any, ab: Any, n: Any, limbs: Any) -> Any:
-    """n * sum(a * b) - sum(a) * sum(b) into limbs, digits after it: the sign, the count, the base.
+    """Write the digits of n * sum(a * b) - sum(a) * sum(b) to `limbs`: sign, count and base.
 
-    Each of the three is what `_read` returned.
+    `a`, `b` and `ab` are what `_read` returned. Products of two 32-bit digits are added in halves,
+    so that a limb of int64 has room for all of them before carries are made.
     """
     a_sign, a_count, a_base, a_digits, _ = a
     b_sign, b_count, b_base, b_digits, _ = b
@@ -145,10 +152,11 @@ def _centred(a: Any, b: Any, ab: Any, n: Any, limbs: Any) -> Any:
 
 @part
 def _quotient(digits: Any, count: Any, base: Any, one: Any, two: Any, work: Any) -> Any:
-    """The bits of the double nearest to the number / (one * two), divisors below 2**32.
+    """The bits of the double nearest to the number / (one * two), for divisors below 2**32.
 
-    floor(floor(x / one) / two) is floor(x / (one * two)), so two short divisions do; what they
-    leave, and the digits that are not divided, only tell on which side of a half the rest is.
+    floor(floor(x / one) / two) is floor(x / (one * two)), so two short divisions are enough. Their
+    remainders, and the digits that are not divided, only decide whether `more` is left: on which
+    side of a half the quotient is.
     """
     if count == 0:
         return np.int64(0)
@@ -174,7 +182,7 @@ def _quotient(digits: Any, count: Any, base: Any, one: Any, two: Any, work: Any)
 
 @part
 def _read(offsets: Any, words: Any, r: Any, digits: Any) -> Any:
-    """The number of row r of a column: its sign, how many digits, its base, these, its flags."""
+    """The number in row r of a column: sign, count, base, digits (written to `digits`), flags."""
     sign, count, base, flags = _unpacked(offsets[r], offsets[r + 1], words, digits)
     return sign, count, base, digits, flags
 
@@ -182,9 +190,10 @@ def _read(offsets: Any, words: Any, r: Any, digits: Any) -> Any:
 def _covariances(
     counts: Any, less: Any, x: Any, x_words: Any, y: Any, y_words: Any, xy: Any, xy_words: Any
 ) -> Any:
-    """The bits of (n * sum(xy) - sum(x) * sum(y)) / (n * (n - less)), 0 where that divides by 0.
+    """The bits of (n * sum(xy) - sum(x) * sum(y)) / (n * (n - less)) per group; 0 where n <= less.
 
-    NaN where a number was not finite. `x`, `y` and `xy` are the offsets of columns of kept sums.
+    NaN where a number was not finite. `x`, `y` and `xy` are the offsets (bytes, one more than
+    groups) of columns of kept sums, each followed by its words.
     """
     results, rows = np.zeros(len(counts), np.int64), np.zeros((5, _ROOM), np.int64)
     for r in range(len(counts)):
@@ -202,7 +211,7 @@ def _covariances(
 
 @part
 def _spread(a: Any, b: Any, ab: Any, n: Any, limbs: Any) -> Any:
-    """n * sum(a * b) - sum(a) * sum(b) as a double and a power of two."""
+    """n * sum(a * b) - sum(a) * sum(b) as a double and a power of two, so that none overflows."""
     sign, count, base = _centred(a, b, ab, n, limbs)
     if count == 0:
         return 0.0, np.int64(0)
@@ -223,7 +232,7 @@ def _correlations(
     yy: Any,
     yy_words: Any,
 ) -> Any:
-    """Pearson's correlations, infinite where one column does not vary: no correlation is."""
+    """Pearson's correlations per group; infinite stands for none, where a column does not vary."""
     results, rows = np.full(len(counts), np.inf), np.zeros((4, _ROOM), np.int64)
     for r in range(len(counts)):
         n = counts[r]
@@ -235,6 +244,7 @@ def _correlations(
         one, f = _spread(a, a, _read(xx, xx_words, r, rows[2]), n, rows[3])
         two, g = _spread(b, b, _read(yy, yy_words, r, rows[2]), n, rows[3])
         if one > 0 and two > 0:
+            # The root of a power of two is exact for an even exponent only.
             if (f + g) & 1:
                 one, f = one * 2.0, f - 1
             found = ldexp(both / sqrt(one * two), e - ((f + g) >> 1))

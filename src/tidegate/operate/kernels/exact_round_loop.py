@@ -18,7 +18,7 @@ _DIGIT = 2**32 - 1
 
 @part
 def _zeros(number: Any) -> Any:
-    """How many of the 64 bits of a number that is not negative come before its first one."""
+    """The number of leading zeros, of 64 bits, of a number that is not negative."""
     zeros = np.int64(0)
     for bits in (32, 16, 8, 4, 2, 1):
         if (number << zeros) >> (63 - bits) == 0:
@@ -28,11 +28,12 @@ def _zeros(number: Any) -> Any:
 
 @part
 def _nearest(begin: Any, end: Any, words: Any, base: Any) -> Any:
-    """The double nearest to the digits in words [begin, end), at least one.
+    """The double nearest to the digits in words [begin, end), at least one, half to even.
 
-    Their first 62 bits or more are made one integer, which the processor rounds as it should when
-    its last bit says whether there is more. A sum of doubles needs no rounding where doubles have
-    fewer bits, near zero, so the power of two is exact.
+    The first 62 bits or more become one integer. Its last bit is set where lower digits are not
+    zero ("sticky"), so the processor's conversion to double rounds as the whole number would. Near
+    zero doubles have fewer bits, but a sum of doubles is a multiple of the least of them: there it
+    needs no rounding, and the power of two is exact.
     """
     high, low, more = np.int64(words[end - 1]) << 32, np.int64(0), np.int64(0)
     if end - begin > 1:
@@ -41,7 +42,8 @@ def _nearest(begin: Any, end: Any, words: Any, base: Any) -> Any:
         low = np.int64(words[end - 3]) & _DIGIT
     for at in range(begin, end - 3):
         more |= np.int64(words[at])
-    # The last digit has more than the sign, or the one before it begins with the other sign.
+    # Digits are the fewest that hold the sum: the last one has more than the sign bit, or the one
+    # before it begins with the other sign. So 64 bits of two digits, with a third, have 62 to use.
     up = _zeros(high ^ (high >> 63)) - 1
     more |= (low << up) & _DIGIT
     number = (high << up) | (low >> (32 - up)) | np.int64(more != 0)
@@ -49,7 +51,7 @@ def _nearest(begin: Any, end: Any, words: Any, base: Any) -> Any:
 
 
 def _rounded(offsets: Any, words: Any) -> Any:
-    """The doubles nearest to kept sums."""
+    """The doubles nearest to kept sums; see `exact_sum.round_sums`."""
     results = np.zeros(len(offsets) - 1)
     for r in range(len(results)):
         begin, end = offsets[r] >> 2, offsets[r + 1] >> 2

@@ -26,23 +26,26 @@ KEPT_SUM = pa.large_binary()
 """The type of a column of kept sums."""
 
 _LIMBS = 2**23
-"""How many limbs are filled at once, 64 MB of them; more groups are done in turns."""
+"""The most limbs that are filled at once, 64 MB; more groups are done in turns."""
 
 
 def sum_values(groups: Groups, values: Floats) -> pa.Array:
-    """Kept sums of numbers; NaN and infinities are kept as what they make of a sum."""
+    """Kept sums of numbers per group; NaN and infinities become flags of the sum."""
     bits = _bits(values)
     return _in_turns("values", groups, (bits,), _loop("span_of_values")(bits), reach=3)
 
 
 def sum_products(groups: Groups, values: Floats, others: Floats) -> pa.Array:
-    """Kept sums of products of two columns, without those that have a NaN or an infinity."""
+    """Kept sums of products of two columns per group; pairs with NaN or infinity are left out.
+
+    `sum_values` of the columns has their flags, so a caller sees them.
+    """
     bits = _bits(values), _bits(others)
     return _in_turns("products", groups, bits, _loop("span_of_products")(*bits), reach=5)
 
 
 def add_sums(groups: Groups, sums: pa.Array) -> pa.Array:
-    """Kept sums of kept sums."""
+    """Kept sums of kept sums per group: the merge of partials."""
     offsets, words = _arrays(sums)
     places = offsets[:-1], offsets[1:]
     span = _loop("span_of_sums")(*places, words)
@@ -50,7 +53,10 @@ def add_sums(groups: Groups, sums: pa.Array) -> pa.Array:
 
 
 def slide_sums(sums: pa.Array, first: Ints, last: Ints) -> pa.Array:
-    """Kept sums of the kept sums in [first, last), one for each window; neither bound falls."""
+    """Kept sums of the kept sums in [first, last), one per window; neither bound ever falls.
+
+    Costs O(sums + windows): a sum enters once and leaves once.
+    """
     offsets, words = _arrays(sums)
     places = offsets[:-1], offsets[1:]
     low, width = _limbs(_loop("span_of_sums")(*places, words), reach=1)
@@ -99,7 +105,7 @@ def _in_turns(
     reach: int,
     shared: Sequence[Words] = (),
 ) -> pa.Array:
-    """Run a loop over all groups, or over as many at a time as there may be limbs for."""
+    """Run a loop over all groups, or in turns over as many as there may be limbs for."""
     low, width = _limbs(span, reach)
     codes, run = _fixed(groups.codes), _loop(name)
     if groups.n * width <= _LIMBS:
@@ -116,9 +122,10 @@ def _in_turns(
 
 
 def _limbs(span: tuple[int, int], reach: int) -> tuple[int, int]:
-    """The place of the lowest limb, and how many there are.
+    """The place of the lowest limb, and the number of limbs of a group.
 
-    `reach`: how many digits from its first on a row may change; the sum may take one more.
+    `span` has the least and greatest exponents of a call. `reach` is how many digits a row may
+    change from its first on; carries may take one more.
     """
     low, high = (exponent >> 5 for exponent in span)
     return low, max(high - low + reach + 1, 0)
@@ -131,23 +138,27 @@ def _fixed(numbers: Ints) -> Ints:
 def _made(
     run: Callable[..., int], given: Sequence[npt.NDArray[Any]], n: int, low: int, width: int
 ) -> pa.Array:
-    """Run a loop that makes n kept sums."""
+    """Run a loop that makes n kept sums, in memory of `_room`; returns them as a column."""
     limbs = _room(n * width, np.int64).reshape(n, width)
     limbs.fill(0)
     offsets, words = _room(n + 1, np.int64), _room(n * (width + 2), np.int32)
     used = run(*given, low, limbs, np.zeros(n, np.uint8), offsets, words)
+    # `words` had room for the worst case; the column must not hold on to that.
     kept = _room(used, np.int32)
     kept[:] = words[:used]
     return pa.Array.from_buffers(KEPT_SUM, n, [None, pa.py_buffer(offsets), pa.py_buffer(kept)])
 
 
 def _room(size: int, dtype: Any) -> npt.NDArray[Any]:
-    """Memory of Arrow's, which is used again: numpy's is new to the system in large pieces."""
+    """Uninitialised memory from Arrow's allocator.
+
+    It is used again, while large pieces of numpy's come from the system each time, page by page.
+    """
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype)
 
 
 def _arrays(sums: pa.Array) -> tuple[Ints, Words]:
-    """A column of kept sums as n + 1 offsets, in bytes, and the words of all."""
+    """A column of kept sums as its n + 1 offsets, in bytes, and the words of all sums."""
     _, offsets, data = sums.buffers()
     if len(sums) == 0:
         return np.zeros(1, np.int64), np.zeros(0, np.int32)

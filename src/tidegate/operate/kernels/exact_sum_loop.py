@@ -1,13 +1,14 @@
 """The compiled loops that add doubles, and kept sums, exactly.
 
-A sum is first a row of **limbs**: int64 numbers of which limb i counts 2**(32 * (low + i)), `low`
-being the same for all groups of a call. A double adds less than 2**33 to three limbs and a product
-of two less than 2**34 to five, a kept sum less than 2**32 to as many as it has digits, so a limb
-cannot overflow below 2**29 rows. Then carries make the limbs digits, of which only those in use
-are kept: see `exact_sum`. Places in hot loops are unsigned, or Numba would test for negative ones.
+A sum is first a row of **limbs**: int64 numbers, of which limb i counts 2**(32 * (low + i)). `low`
+is the same for all groups of a call. A double adds less than 2**33 to three limbs, a product of two
+doubles less than 2**34 to five, and a kept sum less than 2**32 to as many limbs as it has digits.
+So no limb overflows below 2**29 rows, and carries are made once, at the end. They turn limbs into
+digits, of which only those in use are kept: see `exact_sum`.
 
-All memory is given: `limbs` and `flags` of zeros, `offsets` for one more than there are groups, and
-`words` for two more a group than limbs. A loop returns how many words it made.
+Indexes in hot loops are unsigned, because Numba tests signed ones for being negative. All memory
+belongs to the caller: `limbs` and `flags` must be zero, `offsets` has one entry more than there are
+groups, `words` has for each group two more than limbs. A loop returns the number of words it made.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numba import types
 from tidegate.machine_code import compiled, given, made, part
 
 NAN, PLUS, MINUS = 1, 2, 4
-"""Flags of a sum: a NaN was added, an infinity, a negative infinity."""
+"""Flags of a sum: a NaN, an infinity, a negative infinity was added."""
 
 _DIGIT = 2**32 - 1
 _HIDDEN = 2**52
@@ -41,7 +42,11 @@ def _fields(bits: Any) -> Any:
 
 @part
 def _packed(limbs: Any, flags: Any, low: Any, offsets: Any, words: Any) -> Any:
-    """The limbs of every group as a kept sum: where each begins, in bytes; returns the words."""
+    """Write every group's limbs as a kept sum; returns the number of words.
+
+    The representation is canonical: the fewest digits in two's complement. Equal sums then have
+    equal bytes, whatever was added in which order, which merging and comparing rely on.
+    """
     n, width = limbs.shape
     offsets[0] = 0
     at = np.uint64(0)
@@ -87,7 +92,7 @@ def _span_of_values(bits: Any) -> Any:
 
 
 def _span_of_products(bits: Any, others: Any) -> Any:
-    """The same of the products of two columns."""
+    """The least and the greatest exponent of the products that are finite and not zero."""
     least, greatest = np.int64(_NONE), np.int64(-_NONE)
     for r in range(len(bits)):
         a, e = _fields(bits[r])
@@ -98,7 +103,7 @@ def _span_of_products(bits: Any, others: Any) -> Any:
 
 
 def _span_of_sums(begins: Any, ends: Any, words: Any) -> Any:
-    """The least exponent of kept sums, and the greatest of their last digits."""
+    """The exponents of the lowest and of the highest digit of all kept sums."""
     least, greatest = np.int64(_NONE), np.int64(-_NONE)
     for r in range(len(begins)):
         begin, digits = begins[r] >> 2, ((ends[r] - begins[r]) >> 2) - 1
@@ -118,6 +123,7 @@ def _values(
         if exponent == 972:
             flags[g] |= NAN if mantissa != _HIDDEN else (MINUS if b < 0 else PLUS)
         elif mantissa != 0:
+            # A mantissa of 53 bits, shifted by up to 31, lies in three limbs.
             place = exponent - 32 * low
             i, shift = np.uint64(place >> 5), place & 31
             lower = (mantissa & _DIGIT) << shift
@@ -194,7 +200,7 @@ def _sums(
 
 @part
 def _moved(limbs: Any, flags: Any, words: Any, begin: Any, end: Any, low: Any, step: Any) -> Any:
-    """Add a kept sum to limbs and to how often each flag is there, or with -1 take it away."""
+    """Add a kept sum to limbs and to the counts of each flag; with `step` -1 take it away."""
     if begin == end:
         return
     head = np.int64(words[begin])
@@ -226,7 +232,7 @@ def _slid(
     total, often = np.zeros(limbs.shape[1], np.int64), np.zeros(3, np.int64)
     begin, end = np.int64(0), np.int64(0)
     for w in range(len(first)):
-        if first[w] >= end:
+        if first[w] >= end:  # no sum of the window before is in this one
             total[:], often[:] = 0, 0
             begin = end = first[w]
         for r in range(end, last[w]):

@@ -31,6 +31,7 @@ from tidegate.operate.kernels import (
 )
 from tidegate.operate.kernels.condition import in_turns, must_take_turns, places_of
 from tidegate.operate.kernels.failure import RowFailure
+from tidegate.operate.kernels.order import flat
 from tidegate.operate.kernels.user import called
 from tidegate.operate.kernels.vector import repeat
 
@@ -49,8 +50,8 @@ OPS: dict[str, Callable[..., Any]] = {
     **text.OPS,
     "field": _field,
 }
-"""Kernels by name: called with the result type and the arguments, at least one of them an array and
-the others arrays of its length or scalars. Which rows they see is said in `condition`."""
+"""Kernels by operation. A kernel gets the result type and the arguments: at least one array, the
+others arrays of its length or scalars. `condition` decides which rows it gets."""
 
 
 def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
@@ -62,25 +63,17 @@ def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
     if not table.num_rows:
         return pa.array([], expr.type)
     if isinstance(expr, Column):
-        column = _flat(table.column(expr.name))
+        column = flat(table.column(expr.name))
         return column if column.type == expr.type else column.cast(expr.type)
-    rows = _Rows(table.num_rows, lambda name: _flat(table.column(name)), _shared(expr))
-    return descend(rows.array(expr))
-
-
-def _shared(expr: Expr) -> frozenset[int]:
-    return expr.shared if isinstance(expr, Call) else frozenset()
-
-
-def _flat(column: Any) -> Any:
-    chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return pa.concat_arrays(chunk.chunks) if isinstance(chunk, pa.ChunkedArray) else chunk
+    shared = expr.shared if isinstance(expr, Call) else frozenset[int]()
+    return descend(_Rows(table.num_rows, lambda n: flat(table.column(n)), shared).array(expr))
 
 
 class _Rows:
-    """Rows being evaluated: a column is fetched once, a shared subexpression computed once.
+    """Rows that an expression is evaluated on.
 
-    What is not shared is not kept, so that a long sum holds two arrays and not one for each term.
+    A column is fetched once, and a subexpression that occurs several times is computed once. Other
+    results are not kept, so a long sum holds two arrays and not one for each term.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Collects rows that an expression has no value for, and makes the error that names them."""
+"""Finds a row for which an expression has no value, for the error that names it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZERO_REMEDY = "Guard it with CASE WHEN or make the divisor NULLIF(divisor, 0)."
 
 
 class RowFailure(Exception):
-    """A kernel met a row that has no value; the evaluator adds which expression it was."""
+    """Raised by a kernel for a row without a value; the evaluator adds the expression."""
 
     def __init__(self, requirement: str, got: str, remedy: str) -> None:
         self.requirement = requirement
@@ -29,7 +29,7 @@ class RowFailure(Exception):
 
 
 def checked(kernel: Callable[..., Any], *args: Any) -> Any:
-    """Run an Arrow kernel that overflows as a whole, and name the first row that made it fail."""
+    """Run an Arrow kernel, which only says that some row overflows; name the first such row."""
     try:
         return kernel(*args)
     except pa.ArrowInvalid:
@@ -68,7 +68,7 @@ def _naive(scalar: pa.Scalar) -> pa.Array:
 
 
 def _first_failure(kernel: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    """Bisect for the first row that fails; costs log(rows) further runs of the kernel."""
+    """Find the first row that fails by bisection; costs log(rows) further runs of the kernel."""
     low, high = 0, max(len(arg) for arg in args if isinstance(arg, pa.Array))
     while high - low > 1:
         middle = (low + high) // 2

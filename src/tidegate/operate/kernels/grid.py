@@ -1,4 +1,4 @@
-"""Searches for many values among sorted ones that stay: those of a table, or of an index."""
+"""Searches for many values among sorted ones that stay, such as those of a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Numbers = npt.NDArray[Any]
 """Of type int64 or float64."""
 
 _FEW = 8192
-"""So few values are looked for by numpy, without machine code."""
+"""Fewer values than this are looked for by numpy, without machine code."""
 
 
 class SortedGrid:
     """Ascending values without NaN; finds what `np.searchsorted` finds, in less time.
 
-    Values that are looked for have the same type. Holds a number for each value, from the first
-    search for many on.
+    Wanted values must have the same type. From the first large search on it holds an int64 for each
+    value.
     """
 
     def __init__(self, values: Numbers, few: int = _FEW) -> None:
@@ -48,14 +48,15 @@ class SortedGrid:
 
     @cached_property
     def _grid(self) -> tuple[float, float, Ints]:
-        """Where the first cell begins, how many there are in 1, how many values are before each.
+        """Where the first cell begins, the cells per unit, and the count of values before each.
 
-        Infinite values, and those whose distance is infinite, are all in one cell.
+        Where a value or the distance of two is infinite, all are in one cell.
         """
         from tidegate.operate.kernels.grid_loop import starts
 
         low, high = float(self.values[0]), float(self.values[-1])
         scale = len(self.values) / (high - low) if low < high else 0.0
+        # One cell for all is slow, by bisection, and right.
         if not np.isfinite(low) or not np.isfinite(scale):
             low = scale = 0.0
         return low, scale, starts(self.values.dtype.name)(self.values, low, scale)

@@ -1,8 +1,8 @@
 """The loop that searches for values, in any order, among sorted ones.
 
-The range of the sorted values is divided into as many cells as there are values, and for each cell
-is known how many stand before it. A search then looks at the values of one cell: one or two where
-they are spread evenly, and at the worst all of them, by halves.
+The range of the sorted values is divided into as many cells as there are values, and the number of
+values before each cell is known. A search looks only at the values of one cell: one or two where
+they are spread evenly, and at worst all of them, by bisection.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -22,14 +22,14 @@ from tidegate.machine_code import compiled, given, made, part
 
 @part
 def _cell(value: Any, low: Any, scale: Any, cells: Any) -> Any:
-    """The cell of a value that is not NaN; a greater value is never in an earlier one."""
+    """The cell of a value that is not NaN; it never decreases with the value."""
     at = (np.float64(value) - low) * scale
     # Infinity times a scale of 0 is NaN, which is not above 0 either.
     return np.int64(min(at, cells - 1)) if at > 0 else 0
 
 
 def _starts(values: Any, low: Any, scale: Any) -> Any:
-    """How many values stand before each cell, and before the end."""
+    """How many values are before each cell, and how many in all as the last entry."""
     cells = len(values)
     starts = np.zeros(cells + 1, np.int64)
     for value in values:
@@ -40,7 +40,7 @@ def _starts(values: Any, low: Any, scale: Any) -> Any:
 
 
 def _places(values: Any, starts: Any, low: Any, scale: Any, wanted: Any, after: Any) -> Any:
-    """How many values are below each wanted one or, `after` those that equal it, not above it."""
+    """How many values are below each wanted one; with `after`, how many are not above it."""
     found = np.empty(len(wanted), np.int64)
     for i in range(len(wanted)):
         one = wanted[i]

@@ -1,4 +1,4 @@
-"""Turns keys of rows into dense group numbers that keep the order of the keys."""
+"""Numbers the keys of rows densely, in the order of the keys."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _RADIX_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Rank:
-    """A number in [0, size) per row, in the order of the values.
+    """An int64 in [0, size) per row, in the order of the values.
 
-    Not every number need occur, unless `full` says so. `distinct` or else `low` leads back to
+    Every number occurs if `full`; otherwise some may not. `distinct` or else `low` leads back to
     the integers that were ranked; see `integers_at`.
     """
 
@@ -29,7 +29,7 @@ class Rank:
     distinct: Ints | None = None
 
     def integers_at(self, codes: Ints) -> Ints:
-        """The integers that got these numbers; only for a rank made by `rank_integers`."""
+        """The integers with these numbers; only for a rank of `rank_integers` or `rank_close`."""
         return codes + self.low if self.distinct is None else self.distinct[codes]
 
 
@@ -48,7 +48,7 @@ class Groups:
     def codes(self) -> Ints:
         """The group of every row."""
         if self.n == 1:
-            # What `one_number` made has no memory of its own, which compiled loops need.
+            # `one_number` makes a broadcast view; compiled loops need an array with its own memory.
             return np.zeros(len(self._raw), np.int64)
         return self._raw if self._lookup is None else self._lookup[self._raw]
 
@@ -61,7 +61,7 @@ class Groups:
 
     @cached_property
     def rows(self) -> Ints:
-        """One row of each group (the last); only for groups that all have one."""
+        """The last row of each group; every group must have a row."""
         if self.n == 1:
             return np.array([len(self._raw) - 1])
         result = np.empty(self.n, np.int64)
@@ -80,7 +80,7 @@ class Groups:
 
     @property
     def ranked(self) -> Rank:
-        """The group of every row as a number among others, for `pack`."""
+        """The group of every row as a rank, for `pack`."""
         return one_number(len(self._raw)) if self.n == 1 else Rank(self.codes, self.n)
 
     def where(self, mask: Mask | None) -> Groups:
@@ -94,7 +94,10 @@ class Groups:
 
 
 def stable_order(codes: Ints, size: int) -> Ints:
-    """The stable sorting permutation of numbers in [0, size): radix passes of 16 bits."""
+    """The stable sorting permutation of int64 numbers in [0, size), by radix passes of 16 bits.
+
+    numpy's stable sort of uint16 is a radix sort itself: so this is linear in the rows.
+    """
     order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
     shift = 16
     while size > 1 << shift:
@@ -105,7 +108,7 @@ def stable_order(codes: Ints, size: int) -> Ints:
 
 
 def rank(column: pa.Array) -> Rank:
-    """Number a key column: NULL first, NaN equal to NaN and last, -0.0 equal to 0.0."""
+    """Rank a key column: NULL first, all NaN equal and last, -0.0 equal to 0.0."""
     mask = valid(column)
     if mask is None:
         return rank_integers(ordered(canonical(column)).keys)
@@ -116,7 +119,7 @@ def rank(column: pa.Array) -> Rank:
 
 
 def rank_close(keys: Ints) -> Rank | None:
-    """Number integers by subtraction; None where they do not lie close together."""
+    """Rank integers by subtracting the least; None where they do not lie close together."""
     if len(keys) == 0:
         return Rank(keys, 1)
     low, high = int(keys.min()), int(keys.max())
@@ -126,7 +129,7 @@ def rank_close(keys: Ints) -> Rank | None:
 
 
 def rank_integers(keys: Ints) -> Rank:
-    """Number integers: by subtraction when they lie close together, else by a dictionary."""
+    """Rank integers: by subtraction where they lie close together, else by a dictionary."""
     close = rank_close(keys)
     if close is not None:
         return close
@@ -135,16 +138,20 @@ def rank_integers(keys: Ints) -> Rank:
 
 
 def one_number(rows: int, low: int = 0) -> Rank:
-    """The same number for all rows, for nothing: windows and groups are often one at a time."""
+    """The rank of rows that are all equal; costs nothing. A single window or group is common."""
     return Rank(np.broadcast_to(np.int64(0), rows), 1, low=low)
 
 
 def pack(ranks: Sequence[Rank], rows: int) -> Rank:
-    """One number per row for several columns, in the order of the columns from left to right."""
+    """Combine the ranks of several columns into one, in lexicographic order.
+
+    Where the product of the sizes would leave 62 bits, numbers that do not occur are squeezed out.
+    """
     if not ranks:
         return one_number(rows)
     packed = ranks[0]
     for column in ranks[1:]:
+        # Python integers cannot overflow here, int64 codes could: squeeze them in time.
         if packed.size * column.size > _RADIX_LIMIT:
             groups = dense(packed)
             packed = Rank(groups.codes, groups.n)
@@ -162,12 +169,13 @@ def dense(packed: Rank) -> Groups:
 
 
 def dense_with_numbers(packed: Rank) -> tuple[Groups, Ints]:
-    """Groups for the numbers that occur, in their order, and the number of each."""
+    """Groups for the numbers that occur, in their order, and the number of each group."""
     codes, size = packed.codes, packed.size
     if len(codes) == 0:
         return Groups(codes, 0), codes
     if packed.full or size == 1:
         return Groups(codes, size), np.arange(size)
+    # An array of all numbers costs less than a dictionary, unless most of it would be empty.
     if size > 4 * len(codes) + 1024:
         indices, lookup, distinct = _dictionary(codes)
         return Groups(indices, len(distinct), lookup), distinct
@@ -185,3 +193,10 @@ def _dictionary(keys: Ints) -> tuple[Ints, Ints, Ints]:
     values = encoded.dictionary.to_numpy()
     order = np.argsort(values)
     return encoded.indices.to_numpy(), inverse(order), values[order]
+
+
+def run_starts(*columns: Ints) -> Mask:
+    """Marks the rows at which some column differs from the row before; the first row is marked."""
+    starts = np.ones(len(columns[0]), np.bool_)
+    starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return starts

@@ -36,10 +36,10 @@ _MOST_ZEROS = 62
 _SEED = np.uint64(9001)
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _BLOCK = 2**15
-"""How many values are hashed at once: the intermediate columns then stay in the cache."""
+"""Values are hashed in blocks of this size, so that intermediate columns stay in the cache."""
 
 _STEP = 2**20
-"""How many registers are summed at once."""
+"""About so many registers are summed at once, to bound memory."""
 
 _POWERS = np.ldexp(1.0, -np.arange(64))
 _LOW = np.where(np.arange(64) < 32, _POWERS, 0.0)
@@ -54,19 +54,19 @@ _HEAD = np.dtype(
         ("rest", "<i4"),
     ]
 )
-"""What stands before the registers in a sketch as the library serialises it."""
+"""The bytes before the registers in a sketch as DataSketches serialises it."""
 
 _COMPACT, _OUT_OF_ORDER = 8, 16
-"""Flags there: no empty places between coupons; the estimate is to be of the registers alone."""
+"""Flags of that: no gaps between coupons; use the estimator that needs the registers alone."""
 
 _LISTED, _FULL = 9, 10
-"""Modes there: a set of coupons, and registers of a byte."""
+"""Modes of that: a set of coupons, and registers of a byte."""
 
 
 def coupons_of(words: Words) -> Words:
-    """The coupons of 64-bit values, as DataSketches makes them of integers.
+    """The coupons of 64-bit values, as DataSketches makes them from integers.
 
-    They are of MurmurHash3 with 128 bits, of eight bytes, from the seed of that library.
+    They come from MurmurHash3 (128 bits) of the eight bytes, with the seed of that library.
     """
     coupons = np.empty(len(words), np.uint64)
     for start in range(0, len(words), _BLOCK):
@@ -96,34 +96,38 @@ def _mixed(words: Words) -> Words:
 
 
 def _leading_zeros(words: Words) -> Ints:
-    """Zeros before the first one; without the bit below it a word does not round up to a double."""
+    """The number of leading zeros, from the exponent of the word as a double.
+
+    The conversion may round up to the next power of two. Clearing each bit below a set one keeps
+    the first bit and prevents that.
+    """
     exponents = np.frexp((words & ~(words >> np.uint64(1))).astype(np.float64))[1]
     return 64 - exponents.astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Sketches:
-    """How sketches of 2**lg_k registers are made, merged and read; all by column."""
+    """Makes, merges and reads columns of sketches of 2**lg_k registers."""
 
     lg_k: int
 
     @property
     def registers(self) -> int:
-        """How many registers a full sketch has."""
+        """The number of registers of a full sketch."""
         return 1 << self.lg_k
 
     @property
     def most_coupons(self) -> int:
-        """How many coupons a sketch may list; with one more it has registers."""
+        """The most coupons that a sketch lists; with one more it has registers."""
         return 3 << (self.lg_k - 5)
 
     def made(self, codes: Ints, words: Words, n: int) -> pa.Array:
-        """The sketches of n groups from values with their groups; O(values) and a sort of them."""
+        """The sketches of n groups; `words` are values, `codes` their groups. Costs a sort."""
         empty = np.empty((0, self.registers), np.uint8)
         return self._sketches(codes, coupons_of(words), codes[:0], empty, n)
 
     def merged(self, codes: Ints, sketches: pa.Array, n: int) -> pa.Array:
-        """The sketches of n groups from others with their groups."""
+        """The sketches of n groups from other sketches; `codes` are the groups of these."""
         data, lengths = _bytes_of(sketches)
         full = lengths == self.registers
         inside = np.repeat(full, lengths)
@@ -133,7 +137,7 @@ class Sketches:
         return self._sketches(listed_codes, listed, codes[full], registers, n)
 
     def estimates(self, sketches: pa.Array) -> Floats:
-        """How many different values each sketch has seen, as DataSketches estimates it."""
+        """The number of distinct values that each sketch has seen, as DataSketches estimates it."""
         data, lengths = _bytes_of(sketches)
         full = lengths == self.registers
         counts, which = np.unique(lengths[~full] // 4, return_inverse=True)
@@ -148,13 +152,14 @@ class Sketches:
         self, codes: Ints, coupons: Words, full_codes: Ints, registers: Bytes, n: int
     ) -> pa.Array:
         """Sketches of groups from coupons and from the registers of full sketches."""
+        # Group and coupon in one word: one sort groups, orders and shows duplicates.
         both = np.sort((codes.astype(np.uint64) << np.uint64(32)) | coupons)
         both = both[np.append(both[1:] != both[:-1], True)] if len(both) else both
         codes = (both >> np.uint64(32)).astype(np.int64)
         coupons = both & np.uint64(2**32 - 1)
         counts = np.bincount(codes, minlength=n)
         full = counts > self.most_coupons
-        full[full_codes] = True
+        full[full_codes] = True  # what was merged from registers cannot be a list again
         into = full[codes]
         filled = self._filled(codes[into], coupons[into], full_codes, registers, full)
         listed = coupons[~into].astype(np.uint32).view(np.uint8)
@@ -167,7 +172,7 @@ class Sketches:
     def _filled(
         self, codes: Ints, coupons: Words, full_codes: Ints, registers: Bytes, full: Mask
     ) -> Bytes:
-        """The registers of the full groups; coupons come sorted by their group."""
+        """The registers of the full groups; coupons are sorted by group, then by value."""
         place = np.cumsum(full) - 1
         filled = np.zeros((int(full.sum()), self.registers), np.uint8)
         index = coupons & np.uint64(self.registers - 1)
@@ -181,7 +186,7 @@ class Sketches:
         return filled
 
     def _of_registers(self, registers: Bytes) -> Iterator[float]:
-        """The estimates of full sketches: each is handed to the library as it serialises it."""
+        """The estimates of full sketches, by the library, which gets each in serialised form."""
         from datasketches import hll_sketch
 
         step = max(1, _STEP // self.registers)
@@ -197,9 +202,9 @@ class Sketches:
 
 @cache
 def _of_coupons(lg_k: int, count: int) -> float:
-    """What the library estimates of so many coupons; which ones they are does not matter.
+    """The library's estimate for so many coupons, which does not depend on which they are.
 
-    Kept, for at most `most_coupons` numbers of each size of sketches.
+    The cache has at most `most_coupons` entries for each size of sketches.
     """
     from datasketches import hll_sketch
 

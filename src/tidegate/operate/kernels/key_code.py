@@ -1,4 +1,4 @@
-"""Numbers the keys of tuples, and finds the numbers of other tuples' keys among them."""
+"""Codes the keys of rows as integers, and finds the codes of other rows' keys."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tidegate.operate.kernels.group import dense_with_numbers, rank_close
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, ordered, valid
 
 NO_KEY = -1
-"""The number of a key that is not known, and of NULL where that is no key."""
+"""The code of an unknown key, and of NULL where NULL is no key."""
 
 _DENSE, _FEW = 4, 65_536
-"""Integers are found in an array where it has at most so many places for each, and some more."""
+"""Integers are looked up in an array if its size is at most _DENSE times their number plus _FEW."""
 
 Columns = Sequence[pa.Array | pa.ChunkedArray]
 
 
 @dataclass(frozen=True)
 class ColumnCodes:
-    """The distinct values of one column; the number of each is its place.
+    """The distinct values of one column; the code of a value is its place among them.
 
     NaN equals NaN, and -0.0 equals 0.0.
     """
@@ -33,7 +33,7 @@ class ColumnCodes:
 
     @staticmethod
     def of(column: pa.Array | pa.ChunkedArray, null: bool) -> tuple[Ints, ColumnCodes]:
-        """The number of every row's value; that of NULL is NO_KEY where `null` is no value."""
+        """The code of every row's value, and the codes; NULL is NO_KEY unless `null` is a value."""
         column = canonical(flat(column))
         close = rank_close(integers(column)) if _is_integer(column) else None
         if close is not None:
@@ -43,7 +43,7 @@ class ColumnCodes:
         return _numbers(encoded.indices), ColumnCodes(encoded.dictionary)
 
     def find(self, column: pa.Array | pa.ChunkedArray) -> Ints:
-        """The number of every row's value, NO_KEY for those that are not among them."""
+        """The code of every row's value, NO_KEY for values that have none."""
         column = flat(column)
         if self._places is None:
             return _numbers(pc.index_in(canonical(column), value_set=self.distinct))
@@ -51,14 +51,17 @@ class ColumnCodes:
         known = valid(column)
         if known is not None:
             column = column.fill_null(self.distinct[0])
-        # Differences wrap around, and only those of keys inside are within the array.
+        # The array has an entry before the least key and one after the greatest, both NO_KEY.
+        # Clipping takes all other keys there, also where the subtraction has wrapped around.
         found = places.take(integers(column) - before, mode="clip")
         return found if known is None else np.where(known, found, NO_KEY)
 
     @cached_property
     def _places(self) -> tuple[np.int64, Ints] | None:
-        """The integer before the least, and the numbers of those from there to after the greatest;
-        None where they are too far apart."""
+        """The integer before the least key, and an array of codes from there on.
+
+        None where the keys are too far apart for an array.
+        """
         if not len(self.distinct) or not _is_integer(self.distinct):
             return None
         keys = integers(self.distinct)
@@ -73,10 +76,11 @@ class ColumnCodes:
 
 @dataclass(frozen=True)
 class KeyCodes:
-    """The number of every row's key, in [0, n) and in no order; equal keys have one number.
+    """The code of every row's key, in [0, n); equal keys have one code, in no particular order.
 
-    NULL is a key like others, or such a row has none: NO_KEY. `columns` and `pairs` lead from a key
-    to its number: the values of each column, and what the numbers up to a column were packed to.
+    NULL is a key like others, or a row with it has NO_KEY. `columns` and `pairs` lead from a key to
+    its code: `columns` has the codes of each column's values, and `pairs` the codes of the codes up
+    to a column, packed with those of the column.
     """
 
     codes: Ints
@@ -86,9 +90,9 @@ class KeyCodes:
 
     @staticmethod
     def of(columns: Columns, rows: int, nulls: Sequence[bool] | None = None) -> KeyCodes:
-        """The keys of rows; without columns there is one key. Costs O(rows) for each column.
+        """Code the keys of rows; without columns all have one key. O(rows) for each column.
 
-        `nulls` says for each column whether NULL is a key; without it all are.
+        `nulls` says for each column whether NULL is a key; by default it is.
         """
         codes, n = np.zeros(rows, np.int64), min(rows, 1)
         each: list[ColumnCodes] = []
@@ -104,7 +108,7 @@ class KeyCodes:
         return KeyCodes(codes, n, tuple(each), tuple(pairs))
 
     def find(self, columns: Columns, rows: int) -> Ints:
-        """The numbers of other rows' keys; NO_KEY where no row here has the key."""
+        """The codes of other rows' keys; NO_KEY where no coded row has the key."""
         codes = np.full(rows, 0 if self.n else NO_KEY, np.int64)
         for place, (column, own) in enumerate(zip(columns, self.columns, strict=True)):
             found = own.find(column)
@@ -113,14 +117,14 @@ class KeyCodes:
 
     @property
     def rows(self) -> Ints:
-        """A row of each key, the last."""
+        """The last row of each key."""
         found = np.empty(self.n, np.int64)
         found[self.codes] = np.arange(len(self.codes))
         return found
 
 
 def _packed(codes: Ints, found: Ints, own: ColumnCodes) -> pa.Array:
-    """One number for two; NULL where one of them is NO_KEY."""
+    """Two codes as one integer; NULL where one of them is NO_KEY."""
     lacking = (codes == NO_KEY) | (found == NO_KEY)
     return pa.array(codes * len(own.distinct) + found, mask=lacking)
 

@@ -1,4 +1,4 @@
-"""The compiled loop that finds the stored tuples of a key that are in a window.
+"""The compiled loop of hash joins: for each probe the stored tuples of its key in its window.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -17,9 +17,10 @@ from tidegate.machine_code import compiled, given, made, part
 
 @part
 def _seek(keys: Any, wanted: Any, at: Any, after: Any) -> Any:
-    """The first place from `at` on whose key is not below the wanted one, or is above it.
+    """The first place from `at` on whose key is not below the wanted one; with `after`, above it.
 
-    In steps that double, so that it costs the logarithm of how far that is.
+    A galloping search: it costs the logarithm of the distance. Both sides ascend, so the distances
+    of all searches together are one pass.
     """
     step, high = np.int64(1), at
     while high < len(keys) and (keys[high] < wanted or (after and keys[high] == wanted)):
@@ -37,10 +38,11 @@ def _seek(keys: Any, wanted: Any, at: Any, after: Any) -> Any:
 
 
 def _ranges(wanted: Any, low: Any, before: Any, keys: Any, coordinate: Any, place: Any) -> Any:
-    """Of each wanted key the range of `keys` in the window, cut to places before its own.
+    """The range [first, last) of `keys` that equal each wanted key and are in its window.
 
-    Both are ascending, NaN last, which equals nothing. `low` and `before` ascend among equal wanted
-    keys, `coordinate` and `place` among equal keys. Without places, `place` is empty.
+    `wanted` and `keys` are float64 and ascend; NaN is last and equals nothing. A window begins at
+    coordinate `low` and ends before the place `before`. `low` and `before` ascend among equal
+    wanted keys, `coordinate` and `place` among equal keys. An empty `place` means no upper end.
     """
     first, last = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
     begin, end = np.int64(0), np.int64(0)
@@ -49,6 +51,7 @@ def _ranges(wanted: Any, low: Any, before: Any, keys: Any, coordinate: Any, plac
         if p == 0 or wanted[p] != wanted[p - 1]:
             begin = until = _seek(keys, wanted[p], end, False)
             end = _seek(keys, wanted[p], begin, True)
+        # Bounds only move forward while the key stays, so a key costs its tuples plus its probes.
         while begin < end and coordinate[begin] < low[p]:
             begin += 1
         if len(place) == 0:

@@ -1,8 +1,7 @@
 """Codes values of any type as integers that sort alike.
 
-The order of every type here is the engine's: numbers ascending with NaN greatest, strings and
-binaries by their bytes, false before true, times by instant. NULL has no place in it; callers
-treat it apart.
+The order is the engine's: numbers ascending with NaN greatest, strings and binaries by their bytes,
+false before true, times by instant. NULL has no place in it; callers treat it apart.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CODED = {
     type_: pa.dictionary(pa.int32(), type_, ordered=True)
     for type_ in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 }
-"""By type, that of columns of codes: places in a dictionary that is in the order of its values."""
+"""By type of values, the type of a column of codes: indices into a dictionary that is sorted."""
 
 _LOW_BITS = np.int64(2**63 - 1)
 _TOP_BIT = np.uint64(2**63)
@@ -32,7 +31,7 @@ _TOP_BIT = np.uint64(2**63)
 
 @dataclass(frozen=True)
 class Ordered:
-    """Integers in the order of the values they stand for, and the way back."""
+    """Integers in the order of the values that they stand for, and a function that leads back."""
 
     keys: Ints
     decode: Callable[[Ints], pa.Array]
@@ -100,7 +99,7 @@ def one_zero(values: Floats) -> Floats:
 
 
 def floats(column: pa.Array) -> Floats:
-    """A numeric column without NULL as the nearest doubles, read-only when it was one."""
+    """A numeric column without NULL as the nearest doubles; read-only if it has doubles already."""
     if pa.types.is_decimal(column.type):
         return _decimal_floats(column)
     if column.type != pa.float64():
@@ -110,9 +109,10 @@ def floats(column: pa.Array) -> Floats:
 
 
 def _decimal_floats(column: pa.Array) -> Floats:
-    """Arrow multiplies by a power of ten that is itself rounded: 1.005 would not become 1.005.
+    """The doubles nearest to decimals.
 
-    A quotient of two doubles that are exact is rounded once; beyond them, text is parsed.
+    Arrow's cast multiplies by a power of ten that is rounded itself, so 1.005 would not become
+    1.005. A quotient of two exact doubles is rounded once; longer decimals go through their text.
     """
     scale = column.type.scale
     wide = column if pa.types.is_decimal128(column.type) else column.cast(pa.decimal128(38, scale))
@@ -140,7 +140,7 @@ def integers(column: pa.Array) -> Ints:
 
 
 def coded(column: pa.Array) -> pa.DictionaryArray:
-    """A column of texts or bytes as codes; costs a sort of its distinct values."""
+    """A column of texts or bytes as codes that sort alike; costs a sort of the distinct values."""
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     codes = pa.array(inverse(order.to_numpy().astype(np.int64)), pa.int32())
@@ -150,9 +150,9 @@ def coded(column: pa.Array) -> pa.DictionaryArray:
 
 
 def ordered(column: pa.Array) -> Ordered:
-    """Order-preserving integers for a column without NULL; -0.0 sorts below 0.0, all NaN are one.
+    """Order-preserving int64 keys for a column without NULL; -0.0 is below 0.0, all NaN are equal.
 
-    Numbers and times cost one pass, other types one dictionary and a sort of its distinct values.
+    Numbers and times cost one pass, other types a dictionary and a sort of its distinct values.
     """
     type_ = column.type
     if pa.types.is_floating(type_):
@@ -176,6 +176,8 @@ def inverse(permutation: Ints) -> Ints:
 
 
 def _float_keys(values: Floats) -> Ints:
+    # The bits of positive doubles sort like integers, those of negative ones in reverse: flipping
+    # all bits but the sign puts these in order.
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     return np.where(bits < 0, bits ^ _LOW_BITS, bits)
 

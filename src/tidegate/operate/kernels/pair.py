@@ -1,4 +1,4 @@
-"""Finds pairs of probing and stored rows that pass range tests."""
+"""Finds the pairs of probes and stored rows that pass range tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Int64s = NDArray[np.int64]
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
 LOOP_TESTS = 3
-"""How many tests the compiled loop makes; the others are made on what passed these."""
+"""The compiled loop makes at most so many tests; others are made on the pairs that passed."""
 
 NO_LIMIT = 2**62
 """More pairs than there can be."""
@@ -20,7 +20,7 @@ NO_LIMIT = 2**62
 _KINDS = ("float32", "float64")
 
 _SAMPLE = 256
-"""Of so many values it is seen where most of them are."""
+"""So many values are sampled to place the cells."""
 
 
 def find(
@@ -52,9 +52,9 @@ def find_few(
     values: Sequence[Floats],
     most: int,
 ) -> tuple[Int64s, Int64s] | None:
-    """The same, or None where more than `most` pass the tests of the compiled code.
+    """As `find`, or None where more than `most` pairs pass the tests of the compiled code.
 
-    Then the search has ended there, so it holds little more than `most`.
+    The search ends as soon as it knows, so it holds little more than `most` pairs.
     """
     if not values:
         return _all_pairs(first, last)
@@ -62,6 +62,7 @@ def find_few(
     rows = min(len(column) for column in values)
     used = last > first
     tests = list(zip(lows, highs, values))[:LOOP_TESTS]
+    # A probe with an empty interval, or with NaN in a bound, finds nothing.
     for low, high, _ in tests:
         used &= low <= high
     order = np.flatnonzero(used)
@@ -73,6 +74,7 @@ def find_few(
             f"pair kernel: ranges must lie within the {rows} values; "
             f"got {starts.min()} to {last[order].max()}."
         )
+    # The loop takes probes in the order of their ranges, so that neighbours share a block.
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = order[np.argsort(starts)]
     p, s = _loop(order, first, last, tests, kind, most)
@@ -89,7 +91,7 @@ def _all_pairs(first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _kind(*arguments: Sequence[Floats]) -> str:
-    """The type of the arrays, which must agree."""
+    """The name of the dtype of all arrays; a TypeError where they differ."""
     kinds = sorted({array.dtype.name for arrays in arguments for array in arrays})
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         raise TypeError(
@@ -99,9 +101,9 @@ def _kind(*arguments: Sequence[Floats]) -> str:
 
 
 def _cells(values: Floats) -> tuple[float, float]:
-    """Where the first of 256 cells begins, and the cells a unit, so that they part the values.
+    """Where the first of 256 cells begins, and the cells per unit, so that they divide the values.
 
-    Those far from the others are in the first cell or the last one.
+    Outliers are left to the first and the last cell, or they would leave all others in one.
     """
     sample = np.sort(values[:: max(len(values) // _SAMPLE, 1)])
     sample = sample[np.isfinite(sample)]
@@ -130,7 +132,7 @@ def _loop(
 
 
 def _fixed(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """A contiguous, aligned, read-only view: the one kind of array the loop is compiled for."""
+    """A contiguous, aligned, read-only view: the loop is compiled for no other kind of array."""
     view = np.require(array, dtype, ("C", "A")).view()
     view.flags.writeable = False
     return view
@@ -143,7 +145,7 @@ def passing(
     highs: Sequence[Floats],
     values: Sequence[Floats],
 ) -> tuple[Int64s, Int64s]:
-    """The pairs that pass tests, one after the other: those beyond the loop's, or few pairs."""
+    """The pairs that pass some tests, in their order; for few pairs, or tests beyond the loop's."""
     for low, high, column in zip(lows, highs, values):
         value = column[s]
         kept = (low[p] <= value) & (value <= high[p])

@@ -1,8 +1,9 @@
 """The compiled loop of the pair kernel: bounds and values in, positions of matches out.
 
-Most pairs are far apart, so a look at one byte a number tells: values and bounds are coded as one
-of 256 cells by the same function, which never decreases. A pair whose cells do not pass cannot
-pass; of the others the numbers decide. A vector has four times as many bytes as single floats.
+Most pairs are far apart, and one byte per number shows that. Values and bounds are coded as one of
+256 cells by the same function, which never decreases. A pair whose cells fail the test fails it
+too; for the others the numbers decide. A vector register has four times as many bytes as single
+floats.
 
 Importing this module imports Numba: do so when there are pairs to find. Compiling a variant takes
 one to three seconds, loading it a tenth of one.
@@ -33,7 +34,7 @@ _RUNS = 4096  # room to begin with
 
 @machine_code.part
 def _cell(number: Any, origin: Any, scale: Any) -> Any:
-    """The cell of a number, the first one of NaN."""
+    """The cell of a number; NaN is in the first one."""
     at = (number - origin) * scale
     at = at if at > 0 else type(at)(0)
     return np.uint8(at if at < 255 else type(at)(255))
@@ -41,7 +42,7 @@ def _cell(number: Any, origin: Any, scale: Any) -> Any:
 
 @machine_code.part
 def _code(values: Any, place: Any, rows: Any, cells: Any, test: Any, out: Any) -> Any:
-    """The cells of `rows` numbers from `place` on."""
+    """Write the cells of `rows` numbers from `place` on to `out`; nothing without values."""
     if values is not None:
         origin, scale = cells[test, 0], cells[test, 1]
         for i in range(rows):
@@ -52,7 +53,7 @@ def _code(values: Any, place: Any, rows: Any, cells: Any, test: Any, out: Any) -
 def _code_bounds(
     order: Any, i: Any, j: Any, lows: Any, highs: Any, cells: Any, test: Any, out: Any
 ) -> Any:
-    """The cells of the lower bounds, and how many cells the upper ones are above them."""
+    """Write the cells of lower bounds, and the cells between them and the upper ones."""
     if lows is not None:
         origin, scale = cells[test, 0], cells[test, 1]
         for k in range(i, j):
@@ -63,7 +64,7 @@ def _code_bounds(
 
 @machine_code.part
 def _bound(p: Any, low1: Any, high1: Any, low2: Any, high2: Any, low3: Any, high3: Any) -> Any:
-    """The bounds of a probe; any number where there is no test."""
+    """The bounds of a probe; those of test 1 stand in where there is no test."""
     two = (low1[p], high1[p]) if low2 is None else (low2[p], high2[p])
     three = (low1[p], high1[p]) if low3 is None else (low3[p], high3[p])
     return low1[p], high1[p], two[0], two[1], three[0], three[1]
@@ -71,7 +72,10 @@ def _bound(p: Any, low1: Any, high1: Any, low2: Any, high2: Any, low3: Any, high
 
 @machine_code.part
 def _group(order: Any, first: Any, last: Any, i: Any) -> Any:
-    """The end of the probes that go together, that of their ranges, and whether these are wide."""
+    """The end of the probes that go together, the end of their ranges, and whether these are wide.
+
+    Narrow ranges do not repay the coding of a block.
+    """
     begin = first[order[i]]
     reach = begin + max(_BLOCK, last[order[i]] - begin)
     end, rows, j = begin, 0, i
@@ -84,10 +88,11 @@ def _group(order: Any, first: Any, last: Any, i: Any) -> Any:
 
 @machine_code.part
 def _near(one: Any, two: Any, three: Any, start: Any, rows: Any, coded: Any, probe: Any) -> Any:
-    """Whether the cells of one of the rows pass, or of one of a few after them.
+    """Whether the cells of any of the rows pass, or of one of a few rows after them.
 
-    They begin at `start` of a block. Below the lower bound, value - low wraps round. There is no
-    branch in the loop, and no rest after it, so that it becomes vector code.
+    Rows begin at `start` of a block. One comparison tests both bounds: below the lower one,
+    value - low wraps around to a large byte. The loop has no branch, and runs over whole steps
+    beyond the rows, so that it becomes vector code without a remainder.
     """
     low1, low2, low3 = coded[probe, 0], coded[probe, 2], coded[probe, 4]
     width1, width2, width3 = coded[probe, 1], coded[probe, 3], coded[probe, 5]
@@ -116,7 +121,7 @@ def _passes(one: Any, two: Any, three: Any, k: Any, bound: Any) -> Any:
 
 @machine_code.part
 def _any(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> Any:
-    """Whether one of the rows passes."""
+    """Whether any of the rows passes."""
     found = False
     for i in range(rows):
         found |= _passes(one, two, three, np.uint64(start + i), bound)
@@ -125,7 +130,7 @@ def _any(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> A
 
 @machine_code.part
 def _mark(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any, marks: Any) -> Any:
-    """Write one byte a row, 1 where it passes, and zeros up to a whole word of eight."""
+    """Write one byte per row, 1 where it passes, and zeros up to a whole word of eight."""
     for i in range(rows, rows + 8):
         marks[i] = 0
     for i in range(rows):
@@ -134,7 +139,10 @@ def _mark(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any, mar
 
 @machine_code.part
 def _take(marks: Any, words: Any, rows: Any, s: Any, hits: Any, n: Any) -> Any:
-    """Append s + i for every marked i; there must be room for all rows and eight more."""
+    """Append s + i for every marked i; there must be room for all rows and eight more.
+
+    Each place is written and kept by moving n: a branch on a mark could not be predicted.
+    """
     for w in range((rows + 7) // 8):
         if words[w] != 0:
             for i in range(8 * w, 8 * w + 8):
@@ -156,7 +164,7 @@ def _grown(array: Any, used: Any, wanted: Any) -> Any:
 
 @machine_code.part
 def _place(run_p: Any, run_hits: Any, runs: Any, hits: Any, total: Any, probes: Any) -> Any:
-    """Sort runs of hits by probe, stably, by counting; the hits of a run stay together."""
+    """Sort runs of hits by probe, by counting; stable, so the hits of a probe stay in order."""
     ends = np.zeros(probes + 1, np.int64)
     for r in range(runs):
         ends[run_p[r] + 1] += run_hits[r]
@@ -193,12 +201,11 @@ def _pairs(
 ) -> Any:
     """Pairs of a probe in `order` and a place in its range that pass all tests, sorted.
 
-    `order`: probes with a range that is not empty, by `first`. `cells`: for each test the number at
-    which its first cell begins, and the cells a unit. `low1`, `high1`, `one` and so on: the bounds
-    of the probes and the values, None where there is no test. Probes whose ranges begin near each
-    other go over the values together, block by block: a block is coded once for all of them and
-    stays in the first-level cache. Where more than `most` pass, the loop ends, and gives the first
-    of them in any order: more than `most`.
+    `order`: the probes whose range is not empty, by `first`. `cells`: for each test where its first
+    cell begins, and the cells per unit. `low1`, `high1`, `one` and so on: the bounds of the probes
+    and the values; None where there is no test. Probes whose ranges begin near each other go over
+    the values together, block by block: a block is coded once for all of them, and stays in the
+    first-level cache. Where more than `most` pairs pass, the loop ends with more than `most` hits.
     """
     one_c = np.zeros(_BLOCK + _STEP, np.uint8)
     two_c = None if two is None else np.zeros(_BLOCK + _STEP, np.uint8)
@@ -248,6 +255,7 @@ def _pairs(
                             runs, n = runs + 1, more
             if n > most:
                 return hits[:n], hits[:n]
+        # Where most stretches had a hit `_any` is in vain; where most had a near cell, cells are.
         dense = 2 * (runs - before) > tried
         if coarse:
             pause = _PAUSE if 2 * near > tried else 0

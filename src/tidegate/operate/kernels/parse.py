@@ -1,7 +1,7 @@
-"""Text read as numbers, booleans and times the way Spark's CAST reads it, for the cast kernel.
+"""Reads text as numbers, booleans and times the way Spark's CAST does.
 
-Every reader returns the values, NULL where the text cannot be read, and which rows those are.
-Well-formed text is converted by Arrow at once; irregular text once per distinct value.
+Every reader returns the values, NULL where the text cannot be read, and flags of those rows. Arrow
+converts well-formed text by the column; irregular text is read once per distinct value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _read(
     fast: Callable[[Any, pa.DataType], Any],
     slow: Callable[[str, pa.DataType], object],
 ) -> Converted:
-    """Arrow's own reading where all the text has the plain shape, else a slow reader's."""
+    """Read by Arrow where all text has the plain shape, else value by value."""
     trimmed = pc.utf8_trim(text, characters=BLANK)
     if pc.all(pc.match_substring_regex(trimmed, pattern=shape)).as_py() is not False:
         try:

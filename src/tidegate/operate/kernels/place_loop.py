@@ -1,4 +1,4 @@
-"""The loop that adds up the places of sorted numbers among others."""
+"""Counts pairs of sorted numbers by adding up places, without making the pairs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 _FEW = 8192
-"""So few numbers are searched for one by one, without machine code."""
+"""Fewer numbers than this are searched for by numpy, without machine code."""
 
 
 def sum_of_places(among: Ints, asked: Ints) -> int:
-    """How many of `among` are below each of `asked`, all together; both are sorted.
+    """The number of pairs (a, b) with a of `among` below b of `asked`; both are int64 and ascend.
 
-    One pass over both: searches would cost some twenty steps for each that is asked.
+    One pass over both, where searches would cost some twenty steps for each of `asked`.
     """
     if len(asked) < _FEW:
         return int(np.searchsorted(among, asked).sum())

@@ -1,9 +1,10 @@
-"""Runs a predicate over pairs as a program: short steps over blocks of stored tuples, compiled.
+"""Runs a predicate over pairs as a program of short steps over blocks of stored tuples.
 
 A program is data, so one compiled loop serves every predicate. For one asking tuple and a block of
-stored ones each step is a pass over the block, which the compiler puts into vectors. Values are
-doubles; integers are exact in them up to 2**53. A pair about which the program is not sure (a zero
-divisor, an integer beyond that) is *doubtful*: it is found, and the caller evaluates it again.
+stored ones, each step is a pass over the block, which the compiler turns into vector code. Values
+are doubles; integers are exact in them up to 2**53. A pair about which the program cannot be sure
+(a zero divisor, a larger integer) is *doubtful*: it is found, and the caller decides on it with the
+exact kernels.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ Flags = NDArray[np.uint8]
 Pairs = tuple[Int64s, Int64s]
 
 _SAMPLE_PROBES, _SAMPLE_ROWS = 16, 256
-"""Of so many pairs it is measured how many a conjunct lets pass."""
+"""The share of pairs that a conjunct lets pass is measured on a sample of this size."""
 
 
 @dataclass(frozen=True)
 class ProgramColumns:
-    """What a program reads: columns and flags of the stored tuples and of the asking ones.
+    """The inputs of a program: columns and flags of the stored tuples and of the asking ones.
 
-    `stored` and `stored_flags` have a row a column, `asking` and `asking_flags` one a tuple.
-    `rows` says which stored tuple stands at a place, None for its own number.
+    `stored` and `stored_flags` have a row for each column, so that a step reads memory in order;
+    `asking` and `asking_flags` have a row for each tuple. `rows` has the stored tuple at each
+    place; None where places are the tuples' own numbers.
     """
 
     stored: Doubles
@@ -42,7 +44,7 @@ class ProgramColumns:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A program with its columns; `order` are its conjuncts as they take turns."""
+    """A program with its inputs; `order` has the conjuncts in the order in which they run."""
 
     code: PairCode
     columns: ProgramColumns
@@ -51,17 +53,17 @@ class PairRun:
     def find(
         self, first: Int64s, last: Int64s, most: int, some: slice = slice(None)
     ) -> tuple[Pairs, Pairs] | None:
-        """Pairs (p, s) with first[p] <= s < last[p] that pass, and the doubtful ones.
+        """Pairs (p, s) with first[p] <= s < last[p] that pass, and the doubtful ones; in no order.
 
-        Of all p, or of some, which have all ranges still. In no order. None where they are more
-        than `most`; then little more than so many were looked at.
+        `some` restricts p; `first` and `last` are still those of all. None where there are more
+        than `most` pairs: the search ends as soon as it knows.
         """
         used = np.flatnonzero(last[some] > first[some]) + (some.start or 0)
         p, s = self._found(used[np.argsort(first[used], kind="stable")], first, last, most)
         return None if len(p) > most else _parted(p, s)
 
     def passing(self, p: Int64s, s: Int64s) -> tuple[Pairs, Pairs]:
-        """Those of the given pairs that pass, and the doubtful ones; p ascends."""
+        """The given pairs that pass, and the doubtful ones; p must ascend."""
         rows = s if self.columns.rows is None else self.columns.rows[s]
         counts = np.bincount(p, minlength=len(self.columns.asking))
         last = np.cumsum(counts)
@@ -73,10 +75,10 @@ class PairRun:
         return (p, s[at]), (doubted, s[doubted_at])
 
     def ordered(self, first: Int64s, last: Int64s) -> PairRun:
-        """The same with the conjuncts in the order that is cheapest for a sample of these pairs.
+        """The same run, with the conjuncts in the cheapest order for a sample of these pairs.
 
-        A conjunct that may fail stays before all that follow it in the predicate: a pair that these
-        drop is not to hide the failure.
+        A conjunct that may fail stays before all that follow it in the predicate: if one of those
+        dropped the pair first, it would hide the failure.
         """
         conjuncts = self.code.conjuncts
         if len(conjuncts) < 2:
@@ -92,6 +94,7 @@ class PairRun:
         rank = []
         for number, conjunct in enumerate(conjuncts):
             found, _ = replace(self, order=(number,))._found(probes, low, high, 2**62)
+            # The classic order of filters: by cost over the share of pairs that a filter drops.
             rank.append(conjunct.cost / max(1 - len(found) / pairs, 1e-6))
         left, order = list(range(len(conjuncts))), list[int]()
         while left:
@@ -137,7 +140,7 @@ def _fixed(array: Int64s) -> Int64s:
 
 
 def _parted(p: Int64s, s: Int64s) -> tuple[Pairs, Pairs]:
-    """The loop gives the places of doubtful pairs as -1 - s."""
+    """Part pairs that pass from doubtful ones, whose places the loop gives as -1 - s."""
     doubtful = s < 0
     if not doubtful.any():
         return (p, s), (p[:0], s[:0])

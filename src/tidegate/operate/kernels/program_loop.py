@@ -1,8 +1,9 @@
 """The compiled loop of predicates over pairs: the steps of a program over blocks of stored tuples.
 
 Importing this module imports Numba: do so when there are many pairs. A block of stored tuples is
-brought into the cache once for a group of asking ones. Where few of it pass a conjunct, these are
-put together, and the next conjunct looks at them alone.
+loaded into the cache once for a group of asking tuples. Where few tuples of a block pass a
+conjunct, they are compacted, and the next conjunct runs over them alone. Each kind of operand has a
+loop of its own, without a branch inside, which the compiler vectorises.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FEW = 4  # where fewer than one in so many pass, they are put together
 
 @machine_code.part
 def _both(what: Any, work: Any, to: Any, a: Any, b: Any, n: Any) -> Any:
-    """A step of two rows."""
+    """An arithmetic step of two rows: work[to] = work[a] op work[b]."""
     if what == op.ADD:
         for i in range(n):
             work[to, i] = work[a, i] + work[b, i]
@@ -41,7 +42,7 @@ def _both(what: Any, work: Any, to: Any, a: Any, b: Any, n: Any) -> Any:
 
 @machine_code.part
 def _with(what: Any, work: Any, to: Any, a: Any, scalar: Any, n: Any) -> Any:
-    """A step of a row and then a number."""
+    """An arithmetic step of a row and a number: work[to] = work[a] op scalar."""
     if what == op.ADD:
         for i in range(n):
             work[to, i] = work[a, i] + scalar
@@ -58,7 +59,7 @@ def _with(what: Any, work: Any, to: Any, a: Any, scalar: Any, n: Any) -> Any:
 
 @machine_code.part
 def _from(what: Any, work: Any, to: Any, scalar: Any, b: Any, n: Any) -> Any:
-    """A step of a number and then a row; ADD and MULTIPLY have the row first."""
+    """An arithmetic step of a number and a row; ADD and MULTIPLY always have the row first."""
     if what == op.SUBTRACT:
         for i in range(n):
             work[to, i] = scalar - work[b, i]
@@ -69,7 +70,7 @@ def _from(what: Any, work: Any, to: Any, scalar: Any, b: Any, n: Any) -> Any:
 
 @machine_code.part
 def _one(what: Any, work: Any, to: Any, a: Any, n: Any) -> Any:
-    """A step of one row."""
+    """An arithmetic step of one row."""
     if what == op.NEGATE:
         for i in range(n):
             work[to, i] = -work[a, i]
@@ -86,7 +87,7 @@ def _one(what: Any, work: Any, to: Any, a: Any, n: Any) -> Any:
 
 @machine_code.part
 def _is(what: Any, x: Any, y: Any) -> Any:
-    """A comparison of two numbers, without branches; GT and GE do not come."""
+    """A comparison of two numbers, NaN greatest, without branches; never GT or GE."""
     if what == op.LT:
         return (x < y) | (np.isnan(y) & (not np.isnan(x)))
     if what == op.LE:
@@ -96,7 +97,7 @@ def _is(what: Any, x: Any, y: Any) -> Any:
 
 @machine_code.part
 def _compared(what: Any, work: Any, a: Any, b: Any, masks: Any, to: Any, n: Any) -> Any:
-    """Which of one row are less (or equal, ...) than those of another."""
+    """Set a mask to the comparison of two rows."""
     if what == op.EQ:
         for i in range(n):
             masks[to, i] = _is(op.EQ, work[a, i], work[b, i])
@@ -113,7 +114,7 @@ def _compared(what: Any, work: Any, a: Any, b: Any, masks: Any, to: Any, n: Any)
 
 @machine_code.part
 def _bounded(what: Any, work: Any, a: Any, scalar: Any, masks: Any, to: Any, n: Any) -> Any:
-    """Which of a row are less (or equal, ...) than a number; it is not NaN."""
+    """Set a mask to the comparison of a row, in which NaN is greatest, with a number, never NaN."""
     if what == op.EQ:
         for i in range(n):
             masks[to, i] = work[a, i] == scalar
@@ -135,12 +136,6 @@ def _bounded(what: Any, work: Any, a: Any, scalar: Any, masks: Any, to: Any, n: 
 
 
 @machine_code.part
-def _fill(masks: Any, to: Any, value: Any, n: Any) -> Any:
-    for i in range(n):
-        masks[to, i] = value
-
-
-@machine_code.part
 def _comparison(steps: Any, k: Any, work: Any, scalars: Any, masks: Any, n: Any) -> Any:
     what, to, a, b = steps[k, 0], np.uint64(steps[k, 1]), steps[k, 2], steps[k, 3]
     if a >= 0 and b < 0 and not np.isnan(scalars[-1 - b]):
@@ -159,7 +154,10 @@ def _comparison(steps: Any, k: Any, work: Any, scalars: Any, masks: Any, n: Any)
 
 @machine_code.part
 def _doubt(steps: Any, k: Any, work: Any, scalars: Any, errors: Any, dirty: Any, n: Any) -> Any:
-    """Mark where a step has no certain value; there is no mark before the first (not `dirty`)."""
+    """Mark the pairs for which a step has no certain value; returns whether `errors` has any.
+
+    `errors` is uninitialised while not `dirty`, so that a program without doubts never writes it.
+    """
     what, row, limit = steps[k, 0], steps[k, 2], 0.0
     if what == op.CHECK:
         limit = scalars[-1 - steps[k, 3]]
@@ -205,10 +203,10 @@ def _arithmetic(steps: Any, k: Any, work: Any, scalars: Any, n: Any) -> Any:
 
 @machine_code.part
 def _conjunct(code: Any, t: Any, work: Any, flags: Any, masks: Any, errors: Any, n: Any) -> Any:
-    """Run the steps of turn `t`: which pairs pass is in mask 0, which are doubtful in `errors`.
+    """Run the steps of turn `t`; mask 0 then has the pairs that pass, `errors` the doubtful ones.
 
-    Gives whether there may be any of the latter. No view of an array is made: counting references
-    takes longer than a step.
+    Returns whether `errors` may have any. No view of an array is made, because counting its
+    references would take longer than a step.
     """
     steps, turns, asking_flags, p, scalars, _ = code
     dirty = False
@@ -217,16 +215,17 @@ def _conjunct(code: Any, t: Any, work: Any, flags: Any, masks: Any, errors: Any,
         if what < op.EQ:
             _arithmetic(steps, k, work, scalars, n)
             dirty = _doubt(steps, k, work, scalars, errors, dirty, n)
-        elif what == op.AND:
+        elif what in (op.AND, op.OR):
             one, two = np.uint64(steps[k, 2]), np.uint64(steps[k, 3])
-            for i in range(n):
-                masks[to, i] = masks[one, i] & masks[two, i]
-        elif what == op.OR:
-            one, two = np.uint64(steps[k, 2]), np.uint64(steps[k, 3])
-            for i in range(n):
-                masks[to, i] = masks[one, i] | masks[two, i]
+            if what == op.AND:
+                for i in range(n):
+                    masks[to, i] = masks[one, i] & masks[two, i]
+            else:
+                for i in range(n):
+                    masks[to, i] = masks[one, i] | masks[two, i]
         elif steps[k, 5] >= 0 and not asking_flags[p, steps[k, 5]]:
-            _fill(masks, to, np.uint8(0), n)
+            for i in range(n):
+                masks[to, i] = np.uint8(0)
         else:
             _comparison(steps, k, work, scalars, masks, n)
             if steps[k, 4] >= 0:
@@ -248,7 +247,8 @@ def _conjunct(code: Any, t: Any, work: Any, flags: Any, masks: Any, errors: Any,
 
 @machine_code.part
 def _count(words: Any, n: Any) -> Any:
-    """How many a mask marks; as with `_listed`."""
+    """How many pairs a mask marks; `words` are its bytes, eight at a time, as in `_listed`."""
+    # The multiplication adds the eight bytes of a word, each 0 or 1, into its highest byte.
     count = np.uint64(0)
     for w in range((n + 7) // 8):
         count += (words[w] * np.uint64(0x0101010101010101)) >> np.uint64(56)
@@ -257,10 +257,10 @@ def _count(words: Any, n: Any) -> Any:
 
 @machine_code.part
 def _listed(mask: Any, words: Any, busy: Any, n: Any, places: Any) -> Any:
-    """The places that a mask marks; the mask has zeros up to a whole word behind them.
+    """Write the marked places to `places`; returns their number.
 
-    `words` are the bytes of the mask, eight at a time; `busy` is room for as many. No branch
-    depends on a mark: the processor could not foresee it.
+    `words` are its bytes, eight at a time, zero from n on; `busy` is room for as many words. No
+    branch depends on a mark: the processor could not predict it.
     """
     some, count = np.int64(0), np.int64(0)
     for w in range((n + 7) // 8):
@@ -285,7 +285,7 @@ def _revive(alive: Any, n: Any) -> Any:
 def _gather(
     work: Any, flags: Any, places: Any, count: Any, columns: Any, to: Any, to_flags: Any
 ) -> Any:
-    """Bring the columns and flags of some places together; places ascend, so `to` may be `work`."""
+    """Compact the columns and flags of some places; these ascend, so `to` may be `work` itself."""
     for c in range(columns):
         for i in range(count):
             to[c, i] = work[c, np.uint64(places[i])]
@@ -298,10 +298,10 @@ def _gather(
 def _passing(
     code: Any, work: Any, flags: Any, few: Any, marks: Any, states: Any, n: Any, places: Any
 ) -> Any:
-    """The places of a block that pass all conjuncts, or are doubtful before one drops them.
+    """Write the places of a block that pass all conjuncts, or are doubtful before one drops them.
 
-    Gives how many; of doubtful ones -1 - place. `work` and `flags` are the block, of which the
-    columns are not changed; `few`, `marks` and `states` are room.
+    Returns their number; a doubtful place is written as -1 - place. The columns of the block in
+    `work` and `flags` stay as they are; `few`, `marks` and `states` are room.
     """
     alive, words, busy, doubtful, chosen = states
     masks, errors = marks
@@ -310,6 +310,7 @@ def _passing(
     for t in range(turns):
         fails = _conjunct(code, t, work, flags, masks, errors, m)
         if doubts or fails:
+            # A doubtful pair survives all later conjuncts: only the exact kernels may drop it.
             if not doubts:
                 doubtful[:n] = 0
             doubts = True
@@ -340,7 +341,7 @@ def _passing(
 
 @machine_code.part
 def _load(stored: Any, flags: Any, rows: Any, place: Any, n: Any, work: Any, block: Any) -> Any:
-    """Bring columns and flags of the n stored tuples from `place` on into a block."""
+    """Load the columns and flags of the n stored tuples from `place` on into a block."""
     for i in range(n):
         row = np.uint64(rows[place + i] if len(rows) else place + i)
         for c in range(len(stored)):
@@ -351,7 +352,7 @@ def _load(stored: Any, flags: Any, rows: Any, place: Any, n: Any, work: Any, blo
 
 @machine_code.part
 def _longer(array: Any, used: Any) -> Any:
-    """An array of twice the length that begins with the `used` first entries."""
+    """An array of twice the length that begins with the first `used` entries."""
     longer = np.empty(2 * len(array), np.int64)
     longer[:used] = array[:used]
     return longer
@@ -359,7 +360,7 @@ def _longer(array: Any, used: Any) -> Any:
 
 @machine_code.part
 def _together(order: Any, first: Any, last: Any, i: Any) -> Any:
-    """The end of the asking tuples from `i` on that share blocks, and that of their ranges."""
+    """The end of the asking tuples from `i` on that share blocks, and the end of their ranges."""
     begin = first[order[i]]
     reach = begin + max(_BLOCK, last[order[i]] - begin)
     end, j = begin, i
@@ -371,7 +372,7 @@ def _together(order: Any, first: Any, last: Any, i: Any) -> Any:
 
 @machine_code.part
 def _room(rows: Any, flags: Any) -> Any:
-    """A block: columns and registers, and flags."""
+    """An empty block: rows for columns and registers, and rows for flags."""
     return np.zeros((rows, _BLOCK)), np.zeros((flags, _BLOCK), np.uint8)
 
 
@@ -393,8 +394,7 @@ def _pairs(
 ) -> Any:
     """Pairs of an asking tuple in `order` and a place in its range that pass, in no order.
 
-    `order`: tuples with a range that is not empty, by `first`. For the others see `ProgramColumns`
-    and `PairRun`. Where more than `most` pass, the loop ends with the first of them.
+    `order`: those with a range, by `first`; see `ProgramColumns`, `PairRun`. Ends after `most`.
     """
     given, height = asking.shape[1], len(stored) + registers
     work, flags = _room(height, len(stored_flags))

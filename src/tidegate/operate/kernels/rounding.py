@@ -1,4 +1,4 @@
-"""ROUND, FLOOR and CEIL as Spark rounds (half away from zero, by decimal digits), over arrays."""
+"""ROUND, FLOOR and CEIL as in Spark: half away from zero, by decimal digits; over arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidegate.operate.kernels.vector import join, split
 
 _EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
 _FAST_LIMIT = 2.0**49
-"""Below it a scaled double still has the bits behind the point that tell a tie."""
+"""A scaled double below this still has the bits behind the point that show a tie."""
 _EXACT_POWERS = 22
-"""Up to it a power of ten is exact as a double."""
+"""The largest power of ten that is exact as a double."""
 _ERROR = 2.0**-50
-"""More than what scaling a double, and reading it by its shortest digits, can be off by."""
+"""A relative error larger than that of scaling a double and of its shortest decimal digits."""
 
 
 def round_to(type_: pa.DataType, value: Any, scale: Any) -> Any:
@@ -36,10 +36,10 @@ def round_to(type_: pa.DataType, value: Any, scale: Any) -> Any:
 def scale_half_up(
     numbers: np.ndarray[Any, Any], digits: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Finite doubles times 10**digits, rounded half away from zero, and where that is in doubt.
+    """Finite doubles times 10**digits, rounded half away from zero, and flags of those in doubt.
 
-    Spark rounds the digits a double prints as. Scaling in binary gives the same except near a tie
-    and for large numbers; those are marked, for the caller to treat by their digits.
+    Spark rounds the decimal digits that a double prints as. Scaling in binary gives the same except
+    near a tie and for large numbers. The caller must round those flagged by their digits.
     """
     if abs(digits) > _EXACT_POWERS:
         return np.zeros_like(numbers), numbers != 0.0
@@ -62,7 +62,7 @@ def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
         result = rounded / power if digits >= 0 else rounded * power
         result = np.where(finite, result + 0.0, numbers)
     if digits >= 0:
-        large = np.abs(numbers) >= 1e17  # all digits are before the point
+        large = np.abs(numbers) >= 1e17  # a double has no digits behind the point there
         result = np.where(large, numbers, result)
         doubtful &= ~large
     if doubtful.any():
@@ -111,7 +111,7 @@ def _whole(decimals: Callable[[Any], Any], floats: Callable[[Any], Any]) -> Call
 
 
 def _to_long(function: Callable[[Any], Any], type_: pa.DataType, value: Any) -> Any:
-    """A whole double as int64; NaN is zero, as in Java."""
+    """A double made whole by `function`, as int64; NaN is zero, as in Java."""
     numbers, valid = split(value)
     whole = np.where(np.isnan(numbers), 0.0, function(numbers))
     bad = (whole >= 2.0**63) | (whole < -(2.0**63))

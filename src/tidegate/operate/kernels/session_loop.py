@@ -1,4 +1,4 @@
-"""The compiled loop that tells which pieces of a key are of one session.
+"""The compiled loop that puts pieces of sessions together.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -18,10 +18,11 @@ from tidegate.machine_code import compiled, given, made
 def _sessions(
     keys: Any, first: Any, last: Any, count: np.int64, gap: np.int64, longest: np.int64
 ) -> Any:
-    """The number of the session of each piece, and the start and the last time of each session.
+    """The session of each piece, and the start and the last time of each session.
 
-    Pieces come in the order of `first`, their keys are below `count`. Sessions are numbered in the
-    order in which they begin.
+    A piece has a key in [0, count) and times from `first` to `last`; pieces ascend by `first`. Two
+    neighbours of a key are in one session if they are at most `gap` apart and the later one begins
+    at most `longest` after the session. Sessions are numbered in the order of their starts.
     """
     numbers = np.empty(len(keys), np.int64)
     starts, ends = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)

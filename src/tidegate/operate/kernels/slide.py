@@ -1,7 +1,7 @@
-"""Quantiles and distinct counts of overlapping windows, each from the one before it.
+"""Quantiles and distinct counts of overlapping windows, each made from the window before it.
 
 A window is [first, last) over a sequence of values. Neither bound falls from one window to the
-next, so that values enter in order and leave in order; windows of another key lie further on.
+next, so values enter in order and leave in order. Windows of another key lie further on.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from tidegate.operate.kernels.sort import sorted_rows
 
 
 class Sliding:
-    """The values of windows in ascending order, for those who ask for some of their places.
+    """Gives the k-th smallest value of each window.
 
     Sorts the values once, in O(values log(values)).
     """
 
     def __init__(self, values: Floats, first: Ints, last: Ints) -> None:
         self._values, self._bounds = values, (first, last)
+        # A run ends where a window begins at or after the end of all before it: values of
+        # different runs are never in one window, so each run has a tree of its own size.
         starts_run = np.append(True, first[1:] >= np.maximum.accumulate(last)[:-1])[: len(first)]
         starts, run = first[starts_run], np.cumsum(starts_run) - 1
         ends = np.append(starts[1:], len(values))
@@ -31,10 +33,11 @@ class Sliding:
         self._runs = (inverse(self._order), starts[run], (ends - starts)[run])
 
     def places(self, k: Ints) -> tuple[Floats, Floats]:
-        """Of each window the values at place k in ascending order and at the next, if there is one.
+        """Of each window the value at place k in ascending order, and at the next place.
 
-        NaN is greatest. An empty window has any value. Costs O(log(run)) for every value and
-        window, where a run is the values that windows lead over to.
+        Where there is no next place it is the last one. NaN is greatest. The result for an empty
+        window is arbitrary. Costs O(log(run)) for every value and window; a run is a stretch of
+        values that windows overlap across.
         """
         from tidegate.operate.kernels import slide_loop
 
@@ -46,7 +49,7 @@ class Sliding:
 
 
 def distinct_counts(codes: Ints, size: int, first: Ints, last: Ints) -> Ints:
-    """How many different codes, of [0, size), each window has; costs O(1) for every value."""
+    """How many distinct codes, in [0, size), each window has; costs O(1) for every value."""
     from tidegate.operate.kernels import slide_loop
 
     bounds = (np.ascontiguousarray(first), np.ascontiguousarray(last))

@@ -1,8 +1,8 @@
 """The compiled loops that go from window to window over ranked values.
 
 Windows are [first, last) over the values, and neither bound ever falls from one to the next. So
-every value enters once and leaves once. A window that begins where all before it have ended, as the
-first of another key does, starts anew.
+every value enters once and leaves once. A window that begins at or after the end of all windows
+before it starts anew, as the first window of a key does.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -25,10 +25,10 @@ _MADE = made(types.int64)
 def _select(slot: Any, base: Any, size: Any, first: Any, last: Any, k: Any) -> Any:
     """The slots of the k-th and the next smallest value of each window, -1 for an empty one.
 
-    `slot` is the place of a value in sorted order among those of its run, `base` where the run of a
-    window begins in it and `size` how long it is. Slots are counted in a Fenwick tree, in which
-    counts[i] is the sum over the (i & -i) slots up to i, so that to add, to take away and to find
-    the k-th all take log2(size) steps.
+    `slot` is the place of each value in sorted order, run after run; `base` and `size` are the
+    begin and the length of the run of each window. The values of a window are counted in a Fenwick
+    tree: counts[i] is the sum over the (i & -i) slots up to i. So adding a value, taking it away
+    and finding the k-th all take log2(size) steps.
     """
     longest = 1
     for w in range(len(first)):
@@ -63,6 +63,7 @@ def _select(slot: Any, base: Any, size: Any, first: Any, last: Any, k: Any) -> A
             rest = min(k[w] + which, held - 1)
             if rest < 0:
                 continue
+            # Descend the tree by powers of two to the first slot with more than `rest` up to it.
             at, step = np.int64(0), top
             while step > 0:
                 if at + step <= n and counts[at + step] <= rest:

@@ -8,13 +8,13 @@ from tidegate.operate.kernels.group import Groups, stable_order
 from tidegate.operate.kernels.order import Floats, Ints
 
 _FEW = 1_024
-"""To load the compiled loop takes longer than to sort so many."""
+"""Up to so many values numpy sorts faster than the compiled loop is loaded."""
 
 _TOGETHER = 4
 
 
 def sorted_rows(groups: Groups, keys: Ints | Floats, stable: bool = False) -> Ints:
-    """The rows by group, then by key, NaN last; equal keys in any order, or in the given one."""
+    """The rows by group, then by key, NaN last; equal keys in any order unless `stable`."""
     if len(keys) > _FEW:
         return _by_loop(groups, keys, stable)[0]
     by_key = np.argsort(keys, stable=stable)
@@ -24,7 +24,7 @@ def sorted_rows(groups: Groups, keys: Ints | Floats, stable: bool = False) -> In
 def sorted_values(groups: Groups, values: Floats) -> Floats:
     """The values group after group, ascending in each; NaN is greatest.
 
-    Costs O(values) where those of each group are ascending already, or a few such lists.
+    Costs O(values) where the values of each group ascend already, or are a few ascending lists.
     """
     if len(values) > _FEW:
         return _by_loop(groups, values)[1]
@@ -34,7 +34,8 @@ def sorted_values(groups: Groups, values: Floats) -> Floats:
 def order_of_hashes(codes: Floats, bits: int) -> Ints:
     """The stable order of whole numbers that are spread evenly over so many bits; NaN last.
 
-    Costs O(codes): few are in one group of neighbours.
+    A bucket sort: O(codes), because an even spread leaves few codes in one bucket. It is right for
+    any spread, and only slower.
     """
     count = max(len(codes) // _TOGETHER, 1)
     near = np.where(np.isnan(codes), count, codes * (count / 2.0**bits)).astype(np.int64)

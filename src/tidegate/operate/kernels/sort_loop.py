@@ -1,9 +1,9 @@
 """The compiled loop that sorts values within groups.
 
-Groups are small beside all rows, and lists that are merged are sorted already. So rows are counted
-into their groups first, and what is ascending in a group stays: a group costs O(n log(k)) for k
-ascending runs, which are made of at least `_SHORT` values where they are not by themselves. A large
-group of many such runs is left to numpy, which sorts it with vector instructions.
+Groups are small compared with all rows, and merged lists are sorted already. So rows are counted
+into their groups, and each group is sorted by a natural merge sort: O(n log(k)) for k ascending
+runs. Short runs are extended to `_SHORT` values by insertion. A large group of many runs is left to
+numpy, which sorts it with vector instructions.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -33,7 +33,7 @@ def _before(a: Any, b: Any) -> Any:
 
 @part
 def _run(keys: Any, rows: Any, begin: Any, end: Any) -> Any:
-    """The end of the ascending run from `begin` on, made longer by insertion where it is short."""
+    """The end of the ascending run from `begin` on; a short one is extended by insertion."""
     at = begin + 1
     while at < end and not _before(keys[at], keys[at - 1]):
         at += 1
@@ -49,7 +49,7 @@ def _run(keys: Any, rows: Any, begin: Any, end: Any) -> Any:
 
 @part
 def _merge(keys: Any, rows: Any, begin: Any, middle: Any, end: Any, key: Any, row: Any) -> Any:
-    """Merge two runs that lie side by side; `key` and `row` have room for the first."""
+    """Merge two neighbouring runs in place; stable. `key` and `row` have room for the first one."""
     first = middle - begin
     for i in range(first):
         key[i], row[i] = keys[begin + i], rows[begin + i]
@@ -69,9 +69,10 @@ def _merge(keys: Any, rows: Any, begin: Any, middle: Any, end: Any, key: Any, ro
 
 
 def _sorted(codes: Any, counts: Any, keys: Any) -> Any:
-    """The rows by group, then by key; their keys; and the begins and ends of what is not sorted.
+    """The rows by group and key, their keys, and [begin, end) of each stretch left unsorted.
 
-    `codes` are the groups of the rows, `counts` how many each group has.
+    `codes` (int64) are the groups of the rows, `counts` their sizes. The caller sorts the stretches
+    that are left, which are in the given order then.
     """
     to_rows, to_keys = np.empty(len(codes), np.int64), np.empty_like(keys)
     at, place, longest = np.empty(len(counts), np.int64), 0, 0

@@ -65,7 +65,7 @@ def date_trunc(type_: pa.DataType, value: Any, unit: Any) -> Any:
 
 
 def trunc_date(type_: pa.DataType, value: Any, unit: Any) -> Any:
-    """The same for dates: week, month, quarter or year."""
+    """`date_trunc` for dates: week, month, quarter or year."""
     moved, eras = era.near(value)
     starts = date_trunc(TIME, moved.cast(pa.timestamp("us")).view(TIME), unit)
     days, valid = split(starts.view(pa.timestamp("us")).cast(type_))
@@ -109,7 +109,7 @@ def float_seconds_to_time(type_: pa.DataType, value: Any) -> Any:
 
 
 def decimal_seconds_to_time(type_: pa.DataType, value: Any) -> Any:
-    """timestamp_seconds of decimals, which must not say more than microseconds."""
+    """timestamp_seconds of decimals, which must have at most six digits of fraction."""
     wide = value.cast(pa.decimal256(value.type.precision, value.type.scale))
     exact = pc.multiply(wide, pa.scalar(Decimal(SECOND_US), pa.decimal256(7, 0)))
     micros = cut(exact, 0)

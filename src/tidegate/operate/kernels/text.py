@@ -30,7 +30,7 @@ def length(type_: pa.DataType, value: Any) -> Any:
 
 
 def _with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel of a column and of constants, which it gets as Python's; NULL where one is."""
+    """A kernel of a column and Python constants; NULL where a constant is NULL."""
 
     def kernel(type_: pa.DataType, value: Any, *constants: Any) -> Any:
         if not all(constant.is_valid for constant in constants):
@@ -75,7 +75,7 @@ def split(_: pa.DataType, value: Any, separator: str) -> Any:
 
 
 def like(_: pa.DataType, value: Any, pattern: str, escape: str) -> Any:
-    """LIKE; the usual shapes go without a regular expression."""
+    """LIKE; patterns with % at the ends only need no regular expression."""
     parts = like_parts(pattern, escape)
     literal = "".join(part for part in parts if part is not None and part != ONE)
     wild = [i for i, part in enumerate(parts) if part is None]

@@ -21,7 +21,11 @@ _EXACT = 2**53
 
 
 def sum_integers(groups: Groups, values: Ints) -> Ints:
-    """Exact int64 sums, modulo 2**64; bincount adds doubles, so only as many as stay exact."""
+    """Exact int64 sums per group, modulo 2**64.
+
+    `bincount` adds doubles, which are exact up to 2**53: so it gets only as many values at a time
+    as cannot exceed that, and large values in two halves.
+    """
     if len(values) == 0:
         return np.zeros(groups.n, np.int64)
     largest = max(abs(int(values.min())), abs(int(values.max())), 1)
@@ -38,14 +42,17 @@ def sum_integers(groups: Groups, values: Ints) -> Ints:
 
 
 def slide_integers(values: Ints, first: Ints, last: Ints) -> Ints:
-    """The sums of the values in [first, last), one for each window, modulo 2**64."""
+    """The sums of the values in [first, last), one per window, modulo 2**64.
+
+    A running total may wrap around; the difference of two is right all the same.
+    """
     sums = np.append(0, np.cumsum(values))
     made: Ints = sums[last] - sums[first]
     return made
 
 
 def add_limbs(groups: Groups, limbs: list[Ints]) -> list[Ints]:
-    """Add limbs up per group and carry."""
+    """The sums of limbs per group, with carries made."""
     return carry([sum_integers(groups, limb) for limb in limbs])
 
 
@@ -61,7 +68,7 @@ def sum_exact(groups: Groups, column: pa.Array) -> list[Ints]:
 
 
 def carry(limbs: list[Ints]) -> list[Ints]:
-    """Bring every limb but the last into [0, 2**32)."""
+    """The same number with every limb but the last in [0, 2**32); returns new arrays."""
     result = [limb.copy() for limb in limbs]
     for i in range(len(result) - 1):
         result[i + 1] += result[i] >> 32
@@ -86,7 +93,7 @@ def limbs_of(column: pa.Array) -> list[Ints]:
 
 
 def limb_floats(limbs: list[Ints]) -> Floats:
-    """Two limbs as doubles, each the one nearest to the exact total."""
+    """Two limbs as the doubles nearest to the exact totals; the one addition rounds once."""
     low, high = limbs
     return high.astype(np.float64) * 2.0**32 + low.astype(np.float64)
 
@@ -107,7 +114,7 @@ def limb_integers(limbs: list[Ints], where: str) -> Ints:
 
 
 def limb_decimals(limbs: list[Ints], type_: pa.DataType, has: Mask, where: str) -> pa.Array:
-    """Four limbs as a decimal column, NULL where nothing is; TaskError when one is too large."""
+    """Four limbs as a decimal column, NULL where not `has`; TaskError when one is too large."""
     words = np.stack([limb.astype(np.uint32) for limb in limbs], axis=1)
     column = pa.Array.from_buffers(type_, len(has), [None, pa.py_buffer(words.tobytes())])
     try:
@@ -134,6 +141,8 @@ def divide_limbs(limbs: list[Ints], counts: Ints, digits: int) -> list[Ints]:
     negative = limbs[-1] < 0
     size = carry([np.where(negative, -limb, limb) for limb in limbs] + [zero, zero])
     size = carry([limb * (2 * 10**digits) for limb in size])
+    # Twice the total plus the count, over twice the count, cut: that rounds half up. It is done
+    # with the size, so halves go away from zero.
     size[0] += counts
     quotient: list[Ints] = []
     divisor, rest = np.maximum(2 * counts, 1), zero
@@ -143,6 +152,7 @@ def divide_limbs(limbs: list[Ints], counts: Ints, digits: int) -> list[Ints]:
             step, rest = np.divmod((rest << 16) | half, divisor)
             digit = (digit << 16) | step
         quotient.append(digit)
+    # A digit of 2**40 is no digit: `limb_decimals` refuses such a number by its last limb.
     beyond = (quotient[0] | quotient[1]) != 0
     kept = [*reversed(quotient[3:]), np.where(beyond, np.int64(2**40), quotient[2])]
     return carry([np.where(negative, -digit, digit) for digit in kept])

@@ -1,14 +1,14 @@
-"""Merges the states of panes into those of overlapping windows, in one merge each.
+"""Merges the states of panes into the states of overlapping windows.
 
-Above the panes of a key stands a binary tree: the node of level l over pane p is p >> l, and its
-state merges those of its children. A level as wide as the largest power of two that is not more
-than a window cuts the panes into **blocks**. A window is then the end of one block, perhaps a whole
-one, and the beginning of one: at most three states, each of them shared with other windows. Ends
-and beginnings are made from nodes, from the top of the tree to the bottom. All nodes, ends and
-beginnings of n panes take about 5 n merges, those of one window O(log n) beside its nodes.
+A binary tree stands above the panes of a key: the node of level l over pane p is p >> l, and its
+state is the merge of its children's. The level whose nodes are as wide as the largest power of two
+that is not more than a window cuts the panes into **blocks**. A window is then the end of one
+block, perhaps a whole block, and the beginning of one: at most three states, which other windows
+share. Ends and beginnings are made from nodes, from the top of the tree down. All nodes, ends and
+beginnings of n panes take about 5 n merges; a single window takes O(log n) besides its nodes.
 
-What is merged with what depends on the numbers of a window's own panes and on nothing else, so a
-function gets the same calls for any cut into batches, instances, and other keys and windows.
+Which states are merged depends only on the numbers of a window's own panes. So a function gets the
+same calls for any batch cut and number of instances, whatever other keys and windows there are.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.family import Family, States
+from tidegate.operate.kernels.family import (
+    Family,
+    States,
+    join_states,
+    merge_pairs,
+    take_states,
+)
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Windows over places in the sequence of panes: `first` to `last`, which both are in it.
+    """Windows over places in the sequence of panes, from `first` to `last`, both included.
 
-    `pane` is the number of the pane that a window begins with, whether it is there or not.
+    `pane` is the number of a window's first pane, whether that has a state or not.
     """
 
     first: Ints
@@ -45,7 +51,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class _Level:
-    """How nodes have parents: `parent` by node, `left` those with a right sibling beside them."""
+    """A level below its parents: the `parent` of each node; `left`, nodes with a right sibling."""
 
     parent: Ints
     left: Ints
@@ -66,10 +72,10 @@ class _Level:
 
 
 class Shape:
-    """The tree over the panes of all keys, for windows of `length` panes; it has no states.
+    """The tree over the panes of all keys, for windows of `length` panes, without states.
 
-    `codes` are the numbers of the keys, ascending, and `panes` ascend within each key, none twice.
-    Levels in which no node has a sibling are left out. Costs O(panes * log(length)) at most.
+    `codes` number the keys and ascend; `panes` ascend within each key, none twice. Levels in which
+    no node has a sibling are left out. Costs O(panes * log(length)) at most.
     """
 
     def __init__(self, codes: Ints, panes: Ints, length: int) -> None:
@@ -92,7 +98,7 @@ class Shape:
 
 
 class Tree:
-    """One function's states of the nodes; `windows` merges those that windows are made of."""
+    """The states of one function at all nodes; `windows` merges them for windows."""
 
     def __init__(self, shape: Shape, family: Family, panes: Sequence[pa.Array]) -> None:
         self._shape = shape
@@ -103,7 +109,7 @@ class Tree:
 
     @property
     def blocks(self) -> States:
-        """The states of the widest nodes: about the largest that a window is made of."""
+        """The states of the widest nodes."""
         return self._nodes[-1]
 
     def windows(self, ranges: Ranges) -> States:
@@ -116,25 +122,30 @@ class Tree:
         between = np.flatnonzero(end - begin == 2)
         ends, end_at = self._swept(ranges.first[of_end], towards_end=True)
         beginnings, at = self._swept(ranges.last[of_beginning], towards_end=False)
-        parts = [_take(ends, end_at), _take(self.blocks, begin[between] + 1), _take(beginnings, at)]
+        parts = [
+            take_states(ends, end_at),
+            take_states(self.blocks, begin[between] + 1),
+            take_states(beginnings, at),
+        ]
         codes = np.concatenate([of_end, between, of_beginning])
-        return self._family.merge(Groups(codes, len(ranges)), _joined(*parts))
+        return self._family.merge(Groups(codes, len(ranges)), join_states(*parts))
 
     def _raised(self, level: _Level, nodes: States) -> States:
-        """The states of the parents; a node without a sibling is its own parent, unmerged."""
-        merged = self._pairs(nodes, level.left, nodes, level.left + 1)
+        """The states of the parents; a node without a sibling passes its state on."""
+        merged = merge_pairs(self._family, nodes, level.left, nodes, level.left + 1)
         if len(level.left) == level.parents:
             return merged
         rows = np.empty(level.parents, np.int64)
         rows[level.parent] = np.arange(len(level.parent))
         rows[level.parent[level.left]] = len(level.parent) + np.arange(len(level.left))
-        return _take(_joined(nodes, merged), rows)
+        return take_states(join_states(nodes, merged), rows)
 
     def _swept(self, places: Ints, towards_end: bool) -> tuple[States, Ints]:
         """States from places to the end of their block, or from its beginning up to them.
 
-        Gives them once for each place that occurs, and the row of every place asked for. On the way
-        down, `held` has what lies in the block beyond a node, by the rows `at`, -1 for nothing.
+        Returns a state for each distinct place, and the row of every place asked for. On the way
+        down, `held` has the state of all that lies in the block beyond a node; `at` has the row of
+        each node in it, -1 for nothing.
         """
         asked = np.zeros(len(self._shape.block_of), np.bool_)
         asked[places] = True
@@ -142,7 +153,7 @@ class Tree:
         for level in self._shape.levels:
             parents = level.parent[wanted[-1]]
             wanted.append(np.append(parents[:1], parents[1:][parents[1:] != parents[:-1]]))
-        held, at = _take(self.blocks, wanted[-1][:0]), np.full(len(wanted[-1]), -1, np.int64)
+        held, at = take_states(self.blocks, wanted[-1][:0]), np.full(len(wanted[-1]), -1, np.int64)
         for depth in reversed(range(len(self._shape.levels))):
             level, nodes, states = self._shape.levels[depth], wanted[depth], self._nodes[depth]
             at = at[np.searchsorted(wanted[depth + 1], level.parent[nodes])]
@@ -156,12 +167,12 @@ class Tree:
     def _extended(
         self, held: States, at: Ints, nodes: States, more: Ints, where: Mask, towards_end: bool
     ) -> tuple[States, Ints]:
-        """What is held with the nodes `more` added nearer to the place, at the marked rows."""
+        """`held` with the nodes `more` merged in, nearer to the place, at the marked rows."""
         new, both = where & (at < 0), where & (at >= 0)
         if towards_end:
-            merged = self._pairs(nodes, more[both], held, at[both])
+            merged = merge_pairs(self._family, nodes, more[both], held, at[both])
         else:
-            merged = self._pairs(held, at[both], nodes, more[both])
+            merged = merge_pairs(self._family, held, at[both], nodes, more[both])
         size = int(at.max(initial=-1)) + 1
         rows = at.copy()
         rows[new] = size + np.arange(np.count_nonzero(new))
@@ -169,22 +180,5 @@ class Tree:
         used = np.zeros(size + np.count_nonzero(where), np.bool_)
         used[rows[rows >= 0]] = True
         kept = np.append(np.cumsum(used) - 1, -1)
-        pool = _joined(held, _take(nodes, more[new]), merged)
-        return _take(pool, np.flatnonzero(used)), kept[rows]
-
-    def _pairs(self, earlier: States, first: Ints, later: States, second: Ints) -> States:
-        """Merges of one state with one other each."""
-        if len(first) == 0:
-            return _take(earlier, first)
-        both = _joined(_take(earlier, first), _take(later, second))
-        codes = np.tile(np.arange(len(first)), 2)
-        return self._family.merge(Groups(codes, len(first)), both)
-
-
-def _take(states: States, rows: Ints) -> States:
-    picked = pa.array(rows)
-    return [column.take(picked) for column in states]
-
-
-def _joined(*parts: States) -> States:
-    return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)]
+        pool = join_states(held, take_states(nodes, more[new]), merged)
+        return take_states(pool, np.flatnonzero(used)), kept[rows]

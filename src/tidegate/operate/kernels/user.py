@@ -11,14 +11,15 @@ from tidegate.errors import TaskError
 from tidegate.expression.tree import Call, describe
 from tidegate.expression.user_function import UserFunction
 from tidegate.operate.kernels.failure import show_row
+from tidegate.operate.kernels.order import flat
 from tidegate.schema import type_name
 
 
 def called(call: Call, function: UserFunction, args: Sequence[Any], rows: int) -> Any:
-    """What a function returns for arrays of so many rows, as an array of the call's type.
+    """Call a user's function with arrays of so many rows; returns an array of the call's type.
 
-    Raises TaskError where it raises, naming the first row that it raises for, or returns something
-    else. Costs log(rows) further calls then, and none otherwise.
+    A TaskError where it raises or returns something else. Where it raises, the error names the
+    first row for which it does, at the cost of log(rows) further calls.
     """
     try:
         answer = function.call(*args)
@@ -37,8 +38,7 @@ def _checked(answer: Any, call: Call, function: UserFunction, rows: int) -> Any:
     where = f"expression {describe(call)}"
     wanted = f"the function {function.where} must return"
     if isinstance(answer, pa.ChunkedArray):
-        answer = answer.combine_chunks()
-        answer = pa.concat_arrays(answer.chunks) if isinstance(answer, pa.ChunkedArray) else answer
+        answer = flat(answer)
     if not isinstance(answer, pa.Array):
         got = type(answer).__name__
         raise TaskError(where, f"{wanted} a pyarrow array", got, "Wrap it with pa.array(...).")
@@ -60,7 +60,7 @@ def _checked(answer: Any, call: Call, function: UserFunction, rows: int) -> Any:
 def _first_failure(
     function: UserFunction, args: Sequence[Any], rows: int, error: Exception
 ) -> tuple[int | None, Exception]:
-    """The first row that fails by itself, and how; None where no row does."""
+    """The first row for which the function raises by itself, and the error; None for no row."""
     low, high = 0, rows
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Small conversions between Arrow arrays and numpy vectors, used by the expression kernels."""
+"""Conversions between Arrow arrays and numpy vectors, for the expression kernels."""
 
 from __future__ import annotations
 

@@ -22,9 +22,10 @@ class Cover:
     step: int
 
     def bounds(self, panes: Ints, first: int, last: int) -> tuple[Ints, Ints]:
-        """The lowest and highest window in [first, last] that covers each pane; low > high: none.
+        """The lowest and highest window in [first, last] that covers each pane.
 
-        `first` and `last` may lie beyond int64: they are clamped to what is there.
+        Where low > high there is none. `first` and `last` are Python integers and may exceed int64,
+        as +inf does in windows: they are clamped to the windows that there are.
         """
         low, high = (panes - self.length) // self.step + 1, panes // self.step
         floor, ceiling = int(low.min()), int(high.max())
@@ -34,7 +35,7 @@ class Cover:
 
     @property
     def windows(self) -> int:
-        """In how many windows a pane is, at most."""
+        """The most windows that a pane is in."""
         return -(-self.length // self.step)
 
 
@@ -47,9 +48,10 @@ def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
 
 
 def once(codes: Ints, low: Ints, high: Ints) -> Ints:
-    """The lowest window of each row that no row of the same key before it is in.
+    """The lowest window of each row that has no earlier row of its key.
 
-    Rows come by key, which `codes` number, and within a key by pane.
+    Rows ascend by key, which `codes` number, and by pane within a key. Expanding each row from here
+    to `high` gives every window of a key once.
     """
     own = low.copy()
     same = codes[1:] == codes[:-1]
@@ -74,5 +76,6 @@ def spans(low: Ints, high: Ints, weights: Ints, limit: int) -> Iterator[tuple[in
             if weight > 0:
                 yield first, last
             continue
+        # The earlier half is on top of the stack, so ranges come out ascending.
         middle = (first + last) // 2
         pending += [(middle + 1, last), (first, middle)]

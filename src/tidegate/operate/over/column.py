@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States, slides
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.kernels.span import merge_spans
 from tidegate.operate.over.frame import Frame
@@ -19,7 +19,7 @@ from tidegate.operate.over.run import KeyRuns
 
 
 class OverColumn(Protocol):
-    """One column, over columns of the tuples; picklable."""
+    """A column that OVER adds, computed from columns of the tuples; picklable."""
 
     @property
     def name(self) -> str: ...
@@ -29,22 +29,22 @@ class OverColumn(Protocol):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The columns of tuples that it reads."""
+        """The columns of the tuples that it reads."""
 
     @property
     def rows(self) -> int:
-        """How many tuples of a key before a new one it may look at."""
+        """It looks at most at so many tuples of the key before a new one."""
 
     @property
     def reach_us(self) -> int:
-        """How far back it looks otherwise; 0 where the number counts."""
+        """How far back in time it looks; 0 where `rows` is the limit."""
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
-        """What it keeps of all tuples of a key, stored with the newest one."""
+        """The columns that it keeps of all tuples of a key, stored with the newest tuple."""
 
     def of(self, runs: KeyRuns) -> tuple[pa.Array, Mapping[str, pa.Array]]:
-        """Its value by new tuple, in the order of places, and its state by key."""
+        """Its value for each new tuple, in the order of places, and its state for each key."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,10 @@ class FrameColumn:
     def _running(
         self, runs: KeyRuns, states: States, first: Ints, last: Ints
     ) -> tuple[pa.Array, Mapping[str, pa.Array]]:
-        """Over all tuples of the key: what was stored with the newest one stands for the others."""
+        """Evaluate a frame over all tuples of the key.
+
+        The state that is stored with the newest stored tuple replaces all stored tuples.
+        """
         stored, count = runs.last_stored, len(runs.starts)
         used = stored | (np.arange(count) >= runs.fresh)
         place = np.cumsum(used) - 1
@@ -99,9 +102,9 @@ class FrameColumn:
             pa.concat_arrays([own, runs.column(name)]).take(row)
             for own, (name, _) in zip(states, self.function.state, strict=True)
         ]
-        begins = (runs.starts != np.append(-1, runs.starts[:-1]))[: len(runs.starts)]
+        begins = run_starts(runs.starts)
         run = (np.cumsum(begins) - 1)[used]
-        starts = np.flatnonzero(np.append(True, run[1:] != run[:-1]))[run]
+        starts = np.flatnonzero(run_starts(run))[run]
         values = self._results(kept, starts, place[first], place[last - 1] + 1)
         whole = self.function.family.merge(Groups(run, int(begins.sum())), kept)
         named = zip(self.function.state, whole, strict=True)
@@ -116,7 +119,7 @@ class FrameColumn:
 
 @dataclass(frozen=True)
 class LagColumn:
-    """The value of the tuple so many before in its key; another column's where there is none."""
+    """The value of the tuple `offset` places before in its key, or the column `default`."""
 
     name: str
     result: pa.DataType
@@ -146,9 +149,10 @@ class LagColumn:
 
 @dataclass(frozen=True)
 class RankColumn:
-    """One more than the tuples of the key at earlier instants, or than these instants if `dense`.
+    """RANK: one more than the tuples of the key at earlier times; DENSE_RANK counts the times.
 
-    It keeps how many there have been. All tuples of an instant come in one batch.
+    It keeps how many there have been. All tuples of one time come in one batch, so peers never
+    stand in two batches.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Frames of OVER: which tuples of its key a tuple looks at, as ranges of places."""
+"""Frames of OVER: the tuples of its key that a tuple looks at, as ranges of places."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from tidegate.operate.over.run import KeyRuns
 
 
 class Frame(Protocol):
-    """From some tuple up to the tuple itself; `running` where it begins with the key."""
+    """A frame that ends with the tuple itself, or with the tuples of its time.
+
+    It is `running` if it begins with the first tuple of the key.
+    """
 
     @property
     def rows(self) -> int:
-        """How many tuples before one of a key it may look at, whatever their times."""
+        """It begins at most so many tuples before, whatever their times."""
 
     @property
     def reach_us(self) -> int:
-        """How far back it looks otherwise."""
+        """It begins at most so long before; 0 where `rows` is the limit."""
 
     @property
     def running(self) -> bool: ...
 
     def bounds(self, runs: KeyRuns) -> tuple[Ints, Ints]:
-        """By new tuple, in the order of places: the first place, and the one after the last.
+        """For each new tuple, in the order of places: the first place, and the one after the last.
 
-        Where it is running, the newest stored tuple stands for all that were stored.
+        In a running frame the newest stored tuple replaces all stored ones.
         """
 
 
 @dataclass(frozen=True)
 class RowsFrame:
-    """The tuple and the `preceding` ones before it in the total order; None for all."""
+    """ROWS: the tuple and the `preceding` ones before it in the total order; None for all."""
 
     preceding: int | None
     reach_us = 0
@@ -57,7 +60,7 @@ class RowsFrame:
 
 @dataclass(frozen=True)
 class RangeFrame:
-    """The tuples of the same instant, also later ones, and those at most so long before."""
+    """RANGE: all tuples of the same time, and those at most `preceding_us` before."""
 
     preceding_us: int | None
     rows = 0

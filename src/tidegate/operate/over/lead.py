@@ -1,34 +1,23 @@
-"""The operator of LEAD: every tuple with values of later ones of its key, once these have come."""
+"""The operator of LEAD: puts out a tuple when the later tuples of its key have come."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
-from tidegate.operate.bucket_work import rows_by_bucket
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
-from tidegate.operate.keyed_state import deal_by_key
-from tidegate.operate.operator import (
-    Arrival,
-    BatchFacts,
-    InstanceWork,
-    MapWork,
-    Operator,
-    OperatorState,
-    Result,
-    Share,
-    Traits,
-    plain_names,
-    together,
-)
-from tidegate.operate.own_time import DECISION_ORDER, decided_rows
+from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
+from tidegate.operate.operator import BatchFacts, InstanceWork, OperatorState
+from tidegate.operate.tuple_rows import DECISION_ORDER, decided_rows
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import (
     TUPLES,
     TupleKeeper,
@@ -36,15 +25,14 @@ from tidegate.operate.tuple_window.state import (
     read_groups,
     write_tuples,
 )
-from tidegate.operate.tuple_window.window import TupleSpec, live, stored_tuples
-from tidegate.route.hash import BY_HASH
+from tidegate.operate.tuple_window.window import live, stored_tuples
 
 Typed = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
 class LeadColumn:
-    """The value of the tuple so many after in its key; another column's where none comes.
+    """The value of the tuple `offset` places after in its key; `default` where none comes.
 
     With `skips_null` tuples whose value is NULL are not counted.
     """
@@ -57,7 +45,7 @@ class LeadColumn:
     skips_null: bool = False
 
     def later(self, tuples: pa.Table, ends: Ints) -> Ints:
-        """By place, that of the tuple it shows; the number of tuples where none has come yet."""
+        """The place of the tuple that each tuple shows; len(ends) where it has not come yet."""
         places, counted = np.arange(len(ends)), np.arange(len(ends))
         if self.skips_null:
             counted = np.flatnonzero(flat(tuples.column(self.value)).is_valid())
@@ -66,7 +54,7 @@ class LeadColumn:
         return np.where(found < ends, found, len(ends))
 
     def of(self, tuples: pa.Table, at: Ints, later: Ints) -> pa.Array:
-        """Its value for the tuples at these places, given which tuples they show."""
+        """Its value for the tuples at the places `at`, which show the tuples at `later`."""
         values, missing = flat(tuples.column(self.value)), later == tuples.num_rows
         if self.default is None:
             return values.take(pa.array(later, mask=missing))
@@ -75,12 +63,12 @@ class LeadColumn:
 
 
 DONE = "done"
-"""How many tuples of the key were decided when a tuple was stored."""
+"""The column with the number of tuples of the key that were decided when a tuple was stored."""
 
 
 @dataclass(frozen=True)
 class WaitSpec(TupleSpec):
-    """Tuples of keys that wait: those after all that any of them says were decided."""
+    """The state of waiting tuples: a tuple is dead once its rank is below the newest DONE."""
 
     def needed(self, counts: Ints, held: pa.Table, groups: Groups) -> Ints:
         decided = np.zeros(groups.n, np.int64)
@@ -89,14 +77,14 @@ class WaitSpec(TupleSpec):
 
 
 @dataclass(frozen=True)
-class LeadTuples(Operator):
-    """Adds columns to tuples, which wait for the later ones of their key that these look at.
+class LeadTuples(KeyedOperator):
+    """Adds columns to tuples; a tuple waits for the later tuples of its key that these look at.
 
-    A tuple is decided at the instant of the last one that it waits for, after those before it. When
-    no tuple can come any more, those that still wait are decided `reach_us` after the newest tuple
-    of any source: no other row is as late. The state is the tuples that wait: of each key as many
-    as the columns look forward, and those between them that are not counted. `held` are the columns
-    of tuples.
+    A tuple is decided at the time of the last tuple that it waits for. When no tuple can come any
+    more, the ones that still wait are decided `reach_us` after the newest tuple of any source,
+    which is later than any other row. The state is the waiting tuples: of each key as many as the
+    columns look forward, and those in between that are not counted. `held` are the columns of the
+    tuples.
     """
 
     kind: ClassVar[str] = "lead"
@@ -107,9 +95,16 @@ class LeadTuples(Operator):
     reach_us: int
     newest_us: int = MIN_US
 
-    partitioner = BY_HASH
     order = DECISION_ORDER
-    traits = Traits(deals_ahead=True)
+
+    @property
+    def key_names(self) -> Sequence[str]:
+        return [name for name, _ in self.keys]
+
+    @property
+    def task(self) -> str:
+        ahead = max(column.offset for column in self.columns)
+        return f"a tuple waits for {'one more' if ahead == 1 else f'{ahead} more'} of its key"
 
     @property
     def spec(self) -> WaitSpec:
@@ -122,24 +117,21 @@ class LeadTuples(Operator):
     def for_batch(self, facts: BatchFacts) -> LeadTuples:
         return replace(self, newest_us=facts.newest_us)
 
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        return deal_by_key(work, plain_names(tuples), [name for name, _ in self.keys])
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        spec, came = self.spec, together(arrived)
+    def advance(self, work: InstanceWork, tuples: pa.Table | None) -> KeyedStep | None:
+        spec = self.spec
         ends = work.frontier_us == MAX_US and work.previous_us != MAX_US
-        if came is None and not ends:
-            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
-        count = 0 if came is None else came.num_rows
+        if tuples is None and not ends:
+            return None
         new = spec.state_schema.empty_table()
-        if came is not None:
-            came = came.append_column(DONE, pa.nulls(count, pa.int64()).fill_null(0))
-            new = stored_tuples(spec, came, np.zeros(count, np.int64))
+        if tuples is not None:
+            none = np.zeros(tuples.num_rows, np.int64)
+            new = stored_tuples(spec, tuples.append_column(DONE, pa.array(none)), none)
         waiting = read_all(work, spec) if ends else read_groups(work, spec, new)
         waiting = waiting.filter(pa.array(live(spec, waiting)))
         work.spans.mark("instance read state")
         rows = _by_key(spec, waiting, new)
         later = [column.later(rows.tuples, rows.ends) for column in self.columns]
+        # The last tuple that a tuple waits for decides it; len(last) is one that has not come yet.
         last = np.maximum.reduce(later)
         waits = (last == len(last)) & (not ends)
         decided = np.flatnonzero(~waits)
@@ -152,30 +144,18 @@ class LeadTuples(Operator):
         segments = {}
         if (kept := waits & rows.new).any():
             segments[TUPLES] = (write_tuples(work, spec, rows.kept(kept, waits)),)
-        work.spans.mark("instance write")
-        output = tuple(decided_rows(port, made, instants) for port in work.ports)
-        work.spans.mark("instance finish")
-        touched = rows_by_bucket([rows.tuples], work.mapping.buckets)
-        return Result(output, count, segments, bucket_work=touched)
+        output = partial(decided_rows, tuples=made, instants=instants)
+        return KeyedStep(output, rows.tuples, segments)
 
     def title(self) -> str:
         return f"{', '.join(column.name for column in self.columns)} over later tuples of each key"
 
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        by = ", ".join(texts.get(name, name) for name, _ in self.keys)
-        ahead = max(column.offset for column in self.columns)
-        number = "one more" if ahead == 1 else f"{ahead} more"
-        return [
-            f"by {by or 'nothing'}",
-            f"a tuple waits for {number} of its key: one task per instance, shuffle by bucket",
-        ]
-
 
 @dataclass(frozen=True)
 class _ByKey:
-    """Tuples key after key, each key in the total order, with their ranks in it.
+    """Tuples key after key, each key in the total order, with their ranks in the key.
 
-    By place: `starts` and `ends` of the key, and whether the tuple is `new`.
+    For each place: `starts` and `ends` of its key, and whether its tuple is `new`.
     """
 
     tuples: pa.Table
@@ -184,9 +164,10 @@ class _ByKey:
     new: Mask
 
     def kept(self, which: Mask, waits: Mask) -> pa.Table:
-        """Some tuples that wait, with how many of their keys were decided: all that do not wait.
+        """The tuples that `which` marks, with DONE set; `waits` marks all that wait.
 
-        The tuples of a key that wait are its last ones.
+        The waiting tuples of a key are its last ones, so the rank of the first of them is the
+        number of tuples that were decided.
         """
         before = np.append(0, np.cumsum(waits))
         first = self.ends - (before[self.ends] - before[self.starts])
@@ -196,13 +177,13 @@ class _ByKey:
 
 
 def _by_key(spec: TupleSpec, waiting: pa.Table, new: pa.Table) -> _ByKey:
-    """All tuples; where tuples of a key wait, the ranks of new ones go on with theirs."""
+    """Sort all tuples by key; the ranks of new tuples continue those of the waiting ones."""
     both = pa.concat_tables([waiting, new])
     keys = [flat(both.column(name)) for name, _ in spec.keys]
     code = KeyCodes.of(keys, both.num_rows).codes
     order = np.lexsort([*(ints(both, name) for name in reversed(ORDER)), code])
     both, code = both.take(pa.array(order)), code[order]
-    starts = np.flatnonzero(np.append(True, code[1:] != code[:-1])[: len(code)])
+    starts = np.flatnonzero(run_starts(code))
     counts = np.diff(np.append(starts, len(code)))
     first = np.repeat(starts, counts)
     ranks = ints(both, "rank")[first] + np.arange(len(code)) - first

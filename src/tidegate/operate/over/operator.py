@@ -1,58 +1,42 @@
-"""The operator of OVER: every tuple with what it sees of the tuples of its key before it."""
+"""The operator of OVER: adds columns to a tuple from the earlier tuples of its key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
-from tidegate.collect.trigger import TriggerOrder
-from tidegate.operate.bucket_work import rows_by_bucket
+from tidegate.operate.aggregate.function import FieldsSent
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.keyed_state import (
-    KeyedKeeper,
-    deal_by_key,
-    needed_from,
-    read_keys,
-    write_keys,
-)
-from tidegate.operate.operator import (
-    Arrival,
-    InstanceWork,
-    MapWork,
-    Operator,
-    OperatorState,
-    Result,
-    Share,
-    Traits,
-    plain_names,
-    together,
-)
+from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
+from tidegate.operate.keyed_state import KeyedKeeper, needed_from, read_keys, write_keys
+from tidegate.operate.operator import InstanceWork, OperatorState
 from tidegate.operate.over.column import OverColumn
 from tidegate.operate.over.run import KeyRuns
 from tidegate.operate.tuple_rows import in_total_order, tuple_rows
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
-from tidegate.operate.tuple_window.window import TupleSpec, stored_tuples
-from tidegate.route.hash import BY_HASH
+from tidegate.operate.tuple_window.window import stored_tuples
 from tidegate.state.segment import Segment
 
 RANGED = "ranged"
-"""What the segments hold of tuples that frames of time look back at."""
+"""The part of the state with the tuples that frames of time look back at."""
 
 Typed = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
-class OverTuples(Operator):
-    """Adds columns to tuples; `keys` and `arguments` are columns of theirs.
+class OverTuples(FieldsSent, KeyedOperator):
+    """Adds columns to tuples; `keys` and `arguments` are columns of the tuples.
 
-    The state is of each key the tuples that frames of rows look back at, with what running
-    functions keep of all of them, and those of the time that frames of time look back at.
+    The state has two parts for each key. One has the newest tuples, as many as frames of rows look
+    back at, and with the newest tuple the states of running functions. The other has the tuples of
+    the time that frames of time look back at.
     """
 
     kind: ClassVar[str] = "over"
@@ -61,12 +45,7 @@ class OverTuples(Operator):
     arguments: Typed
     columns: tuple[OverColumn, ...]
 
-    partitioner = BY_HASH
-    order = TriggerOrder("ts, input, source, position")
-    traits = Traits(deals_ahead=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("keys", "arguments", "columns")}
+    task = "looks back at tuples of the key"
 
     @cached_property
     def ranged(self) -> tuple[OverColumn, ...]:
@@ -78,7 +57,7 @@ class OverTuples(Operator):
 
     @cached_property
     def spec(self) -> TupleSpec:
-        """The tuples of a key that are kept by their number, the newest one in any case."""
+        """The part that keeps tuples by their number; the newest is always kept."""
         read = {name for c in self.counted if c.rows for name in c.arguments}
         held = tuple((name, type_) for name, type_ in self.arguments if name in read)
         states = tuple(part for c in self.counted for part in c.state)
@@ -88,11 +67,11 @@ class OverTuples(Operator):
     @cached_property
     def keeper(self) -> KeyedKeeper:
         read = {name for c in self.ranged for name in c.arguments}
-        held = (*self._key_names, *(name for name, _ in self.arguments if name in read))
+        held = (*self.key_names, *(name for name, _ in self.arguments if name in read))
         return KeyedKeeper(max([0, *(c.reach_us for c in self.ranged)]), held)
 
     @property
-    def _key_names(self) -> list[str]:
+    def key_names(self) -> Sequence[str]:
         return [name for name, _ in self.keys]
 
     @property
@@ -101,13 +80,9 @@ class OverTuples(Operator):
         kept |= {RANGED: self.keeper} if self.ranged else {}
         return OperatorState(kept, "it looks back at the tuples of each key")
 
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        return deal_by_key(work, plain_names(tuples), self._key_names)
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        tuples = together(arrived)
+    def advance(self, work: InstanceWork, tuples: pa.Table | None) -> KeyedStep | None:
         if tuples is None:
-            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
+            return None
         tuples = in_total_order(tuples)
         segments: dict[str, tuple[Segment, ...]] = {}
         made: dict[str, pa.Array] = {}
@@ -115,29 +90,26 @@ class OverTuples(Operator):
             segments[TUPLES] = self._count(work, tuples, made)
         if self.ranged:
             segments[RANGED] = self._look_back(work, tuples, made)
-        work.spans.mark("instance write")
         for name, column in made.items():
             tuples = tuples.append_column(name, column)
-        rows = tuple(tuple_rows(port, tuples) for port in work.ports)
-        work.spans.mark("instance finish")
-        touched = rows_by_bucket([tuples], work.mapping.buckets)
-        return Result(rows, tuples.num_rows, segments, bucket_work=touched)
+        return KeyedStep(partial(tuple_rows, tuples=tuples), tuples, segments)
 
     def _count(
         self, work: InstanceWork, tuples: pa.Table, made: dict[str, pa.Array]
     ) -> tuple[Segment, ...]:
-        """The columns that go by the number of tuples, and the tuples that later ones look at."""
+        """Make the columns that look back by number, and write what later tuples need."""
         spec = self.spec
         held = read_groups(work, spec, tuples)
         work.spans.mark("instance read state")
         names = [name for name, _ in (*self.arguments, *spec.arguments)]
-        runs = KeyRuns.of(held, tuples, self._key_names, ["rank", *names])
+        runs = KeyRuns.of(held, tuples, self.key_names, ["rank", *names])
         states: dict[str, pa.Array] = {}
         for column in self.counted:
             values, state = column.of(runs)
             made[column.name] = runs.in_order(values)
             states |= state
         work.spans.mark("instance advance")
+        # A new tuple's rank continues from the newest stored tuple of its key, or from 0.
         before = np.where(runs.last_stored, runs.column("rank").fill_null(-1).to_numpy() + 1, 0)
         first = runs.fresh[runs.at]
         known = first > runs.starts[runs.at]
@@ -152,11 +124,11 @@ class OverTuples(Operator):
     def _look_back(
         self, work: InstanceWork, tuples: pa.Table, made: dict[str, pa.Array]
     ) -> tuple[Segment, ...]:
-        """The columns that go by time, and the tuples that later ones look at."""
+        """Make the columns that look back by time, and write what later tuples need."""
         keeper = self.keeper
         held = read_keys(work, RANGED, keeper.columns, tuples)
         work.spans.mark("instance read state")
-        runs = KeyRuns.of(held, tuples, self._key_names, keeper.held)
+        runs = KeyRuns.of(held, tuples, self.key_names, keeper.held)
         for column in self.ranged:
             made[column.name] = runs.in_order(column.of(runs)[0])
         work.spans.mark("instance advance")
@@ -166,10 +138,3 @@ class OverTuples(Operator):
     def title(self) -> str:
         names = ", ".join(column.name for column in self.columns)
         return f"{names} over the tuples of each key"
-
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        by = ", ".join(texts.get(name, name) for name in self._key_names)
-        return [
-            f"by {by or 'nothing'}",
-            "looks back at tuples of the key: one task per instance, shuffle by bucket",
-        ]

@@ -1,4 +1,4 @@
-"""Puts stored and new tuples of keys one behind the other, so that frames are ranges of places."""
+"""Puts the stored and new tuples of each key in one run, so that frames are ranges of places."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat, inverse
 
 
 @dataclass(frozen=True)
 class KeyRuns:
-    """Tuples key after key, each key in the total order: those that were stored, then new ones.
+    """Tuples key after key; in each key the stored ones, then the new ones, in the total order.
 
-    By place: `starts` and `ends` of its key, `fresh` where the key's new tuples begin. `at` are
-    the places of all new tuples, ascending, and `arrived` says where each new tuple went.
+    For each place: `starts` and `ends` of its key, and `fresh`, where the key's new tuples begin.
+    `at` are the places of all new tuples, ascending. `arrived` has the place of each new tuple in
+    the order in which they came.
     """
 
     tuples: pa.Table
@@ -31,9 +33,9 @@ class KeyRuns:
 
     @staticmethod
     def of(held: pa.Table, news: pa.Table, keys: Sequence[str], names: Sequence[str]) -> KeyRuns:
-        """Runs with these columns beside the order; what a new tuple has not is NULL.
+        """Runs with the columns `names` and the order; a column that one side lacks is NULL there.
 
-        `held` may have tuples of other keys; every new tuple is after those of its own key.
+        `held` may have tuples of other keys. A new tuple must be after the held ones of its key.
         """
         codes = KeyCodes.of([flat(news.column(k)) for k in keys], news.num_rows)
         before = codes.find([flat(held.column(k)) for k in keys], held.num_rows)
@@ -43,7 +45,7 @@ class KeyRuns:
         both = pa.table(columns)
         order = np.lexsort([*(ints(both, name) for name in reversed(ORDER)), code])
         code = code[order]
-        new = np.append(True, code[1:] != code[:-1])[: len(code)]
+        new = run_starts(code)
         number = np.cumsum(new) - 1
         starts = np.flatnonzero(new)
         counts = np.diff(np.append(starts, len(code)))
@@ -68,17 +70,17 @@ class KeyRuns:
 
     @cached_property
     def last_stored(self) -> Mask:
-        """Which tuples are the newest stored ones of their keys."""
+        """Marks the newest stored tuple of each key."""
         found: Mask = np.arange(len(self.starts)) == self.fresh - 1
         return found
 
     @cached_property
     def newest(self) -> Ints:
-        """The places of the newest tuple of each key."""
+        """The place of the newest tuple of each key."""
         return np.unique(self.ends) - 1
 
     def in_order(self, values: pa.Array) -> pa.Array:
-        """Values by new tuple in the order of places, in the order that tuples came in."""
+        """Bring values of new tuples from the order of places into the order of arrival."""
         return values.take(pa.array(np.searchsorted(self.at, self.arrived)))
 
 

@@ -1,4 +1,4 @@
-"""LAG that leaves NULL out, and NTH_VALUE: values of a key that are counted, not their tuples."""
+"""LAG IGNORE NULLS, and NTH_VALUE: both count values of a key, not its tuples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.window import expand
 from tidegate.operate.over.frame import Frame
 from tidegate.operate.over.run import KeyRuns
 
@@ -19,7 +21,7 @@ Typed = tuple[tuple[str, pa.DataType], ...]
 class KeyValues:
     """The values that count, key after key, each key in the total order.
 
-    `before` says by place, and for the place after the last, how many values are before it.
+    `before` has the number of values before each place, and before the end.
     """
 
     values: pa.Array
@@ -27,9 +29,10 @@ class KeyValues:
 
     @staticmethod
     def of(runs: KeyRuns, name: str, skips_null: bool, stored: str | None) -> KeyValues:
-        """Values of a column; of stored tuples the list in the column `stored`, if there is one.
+        """The values of a column.
 
-        The newest stored tuple of a key has that list.
+        With `stored`, the newest stored tuple of a key has a list in that column, which replaces
+        the values of the stored tuples.
         """
         values, places = runs.column(name), np.arange(len(runs.starts))
         counts = np.ones(len(places), np.int64)
@@ -48,15 +51,15 @@ class KeyValues:
         return KeyValues(own.take(order), np.append(0, np.cumsum(counts)))
 
     def lists(self, first: Ints, last: Ints) -> pa.Array:
-        """Lists of values, each from one number up to before another."""
-        offsets = np.append(0, np.cumsum(last - first)).astype(np.int32)
-        numbers = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], last - first)
-        return pa.ListArray.from_arrays(pa.array(offsets), self.values.take(pa.array(numbers)))
+        """Lists of values: for each pair the values from number `first` up to before `last`."""
+        _, numbers = expand(first, last - 1)
+        (lists,) = as_lists(last - first, [self.values.take(pa.array(numbers))])
+        return lists
 
 
 @dataclass(frozen=True)
 class LagValueColumn:
-    """The value so many before in its key, NULL left out; another column's where there is none.
+    """The value `offset` places before in its key, not counting NULL, or the column `default`.
 
     It keeps the last `offset` values of each key.
     """
@@ -94,9 +97,9 @@ class LagValueColumn:
 
 @dataclass(frozen=True)
 class NthColumn:
-    """The value of the tuple with a number in the frame, from 1 on; NULL where there is none.
+    """The value of the frame's tuple with this number, from 1 on; NULL where there is none.
 
-    Of a running frame it keeps the first `number` values of each key.
+    For a running frame it keeps the first `number` values of each key.
     """
 
     name: str

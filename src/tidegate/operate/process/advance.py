@@ -1,7 +1,7 @@
-"""Routes tuples to the buckets of the user's own operator, and lets its objects see them.
+"""Routes tuples to the buckets of a user's own operator, and calls its objects.
 
-`assign` says, on the map side, which buckets a tuple goes to; `advance` lets the objects of an
-instance's buckets see their tuples and timers up to the frontier.
+Map tasks call `assign`, which gives each tuple its buckets. Instances call `advance`, which calls
+the objects of their buckets for tuples and timers up to the frontier.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tidegate.operate.process.definition import (
     KEY_POSITION,
     TRIGGER,
     KeyFunction,
-    Process,
     ProcessSpec,
     is_list,
 )
@@ -34,11 +33,13 @@ from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.route.partitioner import EVERY_BUCKET, Router
 
-__all__ = ["Process", "ProcessSpec", "advance", "assign"]
-
 
 def assign(spec: ProcessSpec, tuples: pa.Table, router: Router) -> pa.Table:
-    """The rows of `spec.routed` for tuples: ts, src, seq, then the input columns by position."""
+    """Give tuples their buckets: the rows of `spec.routed`.
+
+    `tuples` has ts, src and seq, then the input columns by position. A tuple with several keys has
+    a row for each of them.
+    """
     columns = [tuples.column(i) for i in range(3, tuples.num_columns)]
     extra: list[pa.Array] = []
     if spec.keys is None:
@@ -61,7 +62,10 @@ def assign(spec: ProcessSpec, tuples: pa.Table, router: Router) -> pa.Table:
 def _keys_of(
     spec: ProcessSpec, tuples: pa.Table, columns: Sequence[pa.ChunkedArray]
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Which tuple, key and place among the tuple's keys, for every distinct key of every tuple."""
+    """For every distinct key of every tuple: the tuple, the key, its place among the tuple's keys.
+
+    Sorted by tuple and place; a key that a list has twice counts where it comes first.
+    """
     if callable(spec.keys):
         found = _called(spec, spec.keys, tuples.column(0), columns)
     else:
@@ -74,6 +78,7 @@ def _keys_of(
     parents = pc.list_parent_indices(found).cast(pa.int64()).to_numpy(zero_copy_only=False)
     keys = flat(pc.list_flatten(found), spec.key)
     ranks = rank(keys)
+    # A key that a tuple's list has twice counts once, where it comes first.
     _, first = np.unique(parents * ranks.size + ranks.codes, return_index=True)
     first = np.sort(first)
     begins = np.searchsorted(parents[first], parents[first], side="left")
@@ -118,13 +123,13 @@ def advance(
     total: int,
     laps: Laps | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """Let the objects of these buckets see all tuples and timers in [previous, frontier).
+    """Call the objects of these buckets for all tuples and timers in [previous, frontier).
 
-    `news` are rows of `spec.routed` in any order, for these buckets or for EVERY_BUCKET. `state`
-    is that of these buckets, `total` is the query's number of buckets. Gives the rows of
-    `spec.result` in their order, and the rows of the state that changed. Objects live for this call
-    only: one that is touched costs reading its head, and the entries that it uses.
-    `laps` gets the time of each bucket.
+    `news` are rows of `spec.routed` in any order, for these buckets or for EVERY_BUCKET. `state` is
+    the state of these buckets. `total` is the query's number of buckets. `laps` measures the time
+    of each bucket. Gives the rows of `spec.result` in their order, and the changed rows of the
+    state. Objects live for this call only. An object that is called costs reading its head, and the
+    entries that it uses.
     """
     shares = _shares(spec, buckets, news, previous_us, frontier_us)
     due = set(state.due(frontier_us))
@@ -157,7 +162,7 @@ def _shares(
     previous_us: int,
     frontier_us: int,
 ) -> dict[int, BucketRows]:
-    """The rows of each bucket that has any, in the total order and the order of a tuple's keys."""
+    """The rows of each bucket that has some, in the total order, then in that of a tuple's keys."""
     if news is None or not news.num_rows:
         return {}
     number, ts, src, seq = (news.column(c).to_numpy() for c in (BUCKET, TS, SRC, SEQ))

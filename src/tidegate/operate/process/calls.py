@@ -1,7 +1,7 @@
 """Calls one bucket's object for the tuples and timers of a batch.
 
-The object is made or restored, called in the total order with timers in their place, and asked for
-its state. Whatever goes wrong in the user's code is told with its class, bucket and time.
+It makes or restores the object, calls it in the total order, with timers in their place, and takes
+its state. An error in the user's code is reported with the class, the bucket and the time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tidegate.operate.process.snapshot import ObjectState
 from tidegate.operate.process.state import LaterState
 
 TIMER_SRC = MAX_US
-"""Where timers stand among the tuples of their time: after all of them."""
+"""The `src` of a timer in the total order: it comes after all tuples of its time."""
 
 _MOST_IN_CHAIN = 100_000
-"""How many timers in a row may ask for the next one when the input has ended."""
+"""When the input has ended, at most so many timers in a row may ask for the next one."""
 
 FIX = "Fix the class; the run continues from the last committed batch."
 PLAIN = (
@@ -43,7 +43,7 @@ LATER = "Begin the stream after the table was made, or give its rows earlier tim
 
 
 class ObjectCalls:
-    """The object of one bucket at work; what it may ask of the engine goes through here."""
+    """One bucket's object during a batch; the object reaches the engine through this class only."""
 
     def __init__(
         self, spec: ProcessSpec, bucket: int, total: int, output: OutputRows, where: str
@@ -51,7 +51,7 @@ class ObjectCalls:
         self.bucket = bucket
         self.total = total
         self.trigger: Trigger | None = None
-        """The tuple or timer at work, by its place in the total order."""
+        """The tuple or timer for which the object is called, by its place in the total order."""
         self._spec = spec
         self._where = where
         self._span: BucketRows | None = None
@@ -64,7 +64,7 @@ class ObjectCalls:
         self._state: ObjectState | None = None
 
     def chosen(self, rows: BucketRows) -> BucketRows | None:
-        """The rows that the user's filter lets through; None where there are none."""
+        """The rows that pass the user's filter; None where none do."""
         if self._spec.filter is None:
             return rows
         self._span = rows
@@ -97,14 +97,14 @@ class ObjectCalls:
             raise self._failure(requirement, far.time, remedy) from far
 
     def told(self, mistake: Mistake) -> TaskError:
-        """The error of rows that are not what the class promised."""
+        """The error for rows that break the class's promise, with bucket and time."""
         if mistake.made_by is not None:
             self.bucket, trigger = mistake.made_by
             self._at(trigger)
         return self._failure(mistake.requirement, mistake.got, FIX)
 
     def changes(self) -> list[StateRow]:
-        """What changed in the object's state and timers by its calls."""
+        """The changed rows of the object's state and timers; call it after `run`."""
         object_ = self._object
         assert object_ is not None
         assert self._state is not None
@@ -121,7 +121,7 @@ class ObjectCalls:
             raise self._failure(requirement, _told(error), PLAIN) from error
 
     def wake(self, ts: datetime | int) -> None:
-        """Called by the object."""
+        """Set a timer; the object calls it through `Process.wake`."""
         if not hasattr(self._object, "on_frontier"):
             raise ValueError("wake needs a method on_frontier(ts) in the class")
         ts_us = time_us(ts)
@@ -156,7 +156,7 @@ class ObjectCalls:
         return object_
 
     def _now_us(self) -> int:
-        """The event time of the tuple or timer at work; of the first one, in a batch."""
+        """The event time of the current tuple or timer; for `process(batch)` of its first tuple."""
         if self.trigger is None:
             raise RuntimeError("declared state can be used for tuples and timers, not in restore")
         return self.trigger[0]
@@ -184,7 +184,7 @@ class ObjectCalls:
             self._output.add(self.bucket, method, trigger, made)
 
     def _fire(self, before_us: int, ended: bool = False) -> None:
-        """Call the timers below a time, each in its place."""
+        """Call the timers below a time, in order; a timer may set further ones."""
         while self._timers and self._timers[0] < before_us:
             ts = heapq.heappop(self._timers)
             self._asked.discard(ts)
@@ -194,7 +194,7 @@ class ObjectCalls:
             self._add("on_frontier", trigger, self._made("on_frontier", moment(ts)))
 
     def _count(self, ts: int, ended: bool) -> None:
-        """Stop a class whose timers ask for the next one for ever, now that nothing follows."""
+        """Stop a class whose timers set the next timer for ever: no tuple follows that ends it."""
         self._chain = self._chain + 1 if ended and ts in self._chained else 0
         self._chained.discard(ts)
         if self._chain > _MOST_IN_CHAIN:
@@ -205,7 +205,7 @@ class ObjectCalls:
             )
 
     def _made(self, method: str, *arguments: Any) -> Any:
-        """What a method of the object returns; a generator works while it is read, so it is."""
+        """Call a method; a generator runs only while it is read, so it is read here, at once."""
         try:
             made = getattr(self._object, method)(*arguments)
             return list(made) if isinstance(made, Iterator) else made
@@ -234,7 +234,7 @@ class ObjectCalls:
         self._span = None
 
     def _when(self) -> str:
-        """The tuple or timer at work, for messages."""
+        """The current tuple or timer, for messages."""
         if self._span is not None:
             ts = self._span.ts
             first, last = time_text(int(ts[0])), time_text(int(ts[-1]))

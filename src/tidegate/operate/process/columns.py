@@ -1,9 +1,9 @@
 """State that a process keeps by column: rows in the order of their times, as numpy arrays.
 
-Rows are stored in **chunks**, one entry of the state each, whose value is the bytes of one column
-after the other. A batch writes the rows that it appended; where the newest chunks are no longer
-than these, it writes them together, so that chunks do not become many. Each row is thus written
-O(log(_CHUNK_ROWS)) times, whatever the state has grown to. A chunk expires with its last row.
+Rows are stored in **chunks**. A chunk is one entry of the state; its value has the bytes of one
+column after the other. A batch writes the rows that it appended as a chunk. It writes them together
+with the newest chunks if these are no longer, so that there are few chunks. So each row is written
+O(log(_CHUNK_ROWS)) times, however large the state is. A chunk expires with its last row.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TYPES = {
     type_name(type_): type_
     for type_ in (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), TIME)
 }
-"""The types of columns by their names: those whose values all take up as many bytes."""
+"""The types that a column may have, by name: those whose values all have the same size."""
 
 _CHUNK_ROWS = 4096
-"""Chunks are not made longer than this by writing several as one."""
+"""Chunks are joined only up to this length."""
 
 _FEW_ROWS = 64
-"""For so many rows there is room at first."""
+"""The first arrays have room for so many rows."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Rows that are stored as one entry, by their places: from `begin` up to before `end`."""
+    """The rows of one stored entry: the places from `begin` up to before `end`."""
 
     number: int
     begin: int
@@ -67,17 +67,17 @@ class _Chunk:
     until_us: int
 
     def written(self, prefix: bytes, data: bytes) -> EntryChange:
-        """What stores these rows, or says that they are gone where there is no data."""
+        """The change that stores these rows; without data, the change that removes them."""
         stored = StoredEntry(self.number, self.until_us, data)
         return EntryChange(b"%s%d" % (prefix, self.number), stored, gone=not data)
 
 
 class HeldColumns:
-    """The rows of one state of a bucket in memory, one contiguous array a column.
+    """The rows of one state of a bucket in memory: one contiguous array for each column.
 
-    Places count from the first row that was read or appended here. Room for rows is doubled when it
-    is used up, and then rows that have expired are left behind: arrays that were given out stay as
-    they are. Appending costs O(rows appended), amortised.
+    A place is the number of a row, counted from the first that was read or appended here. When the
+    room is used up, larger arrays replace the old ones, without expired rows. The old arrays are
+    not changed, so user code may still hold them. Appending costs O(rows appended), amortised.
     """
 
     def __init__(
@@ -100,20 +100,20 @@ class HeldColumns:
         return self._end - self._begin
 
     def column(self, name: str) -> Array:
-        """The rows that have not been forgotten; not to be written."""
+        """The rows that have not been forgotten, as a read-only view."""
         there = self._arrays[name][self._begin - self._origin : self._end - self._origin]
         there.flags.writeable = False
         return there
 
     def forget(self, upto_us: int) -> None:
-        """Leave out the rows whose times are not after this one."""
+        """Forget the rows whose times are at or before `upto_us`."""
         upto = np.datetime64(upto_us, "us")
         self._begin += int(np.searchsorted(self.column(TS), upto, "right"))
         while self._chunks and self._chunks[0].end <= self._begin:
             del self._chunks[0]
 
     def append(self, columns: Sequence[Array]) -> None:
-        """Columns of equal length, in the order of those there are."""
+        """Append rows: columns of equal length, in the order of the declared ones."""
         rows = len(columns[0])
         if self._end - self._origin + rows > len(self._arrays[TS]):
             self._grow(len(self) + rows)
@@ -123,7 +123,7 @@ class HeldColumns:
         self._end += rows
 
     def clear(self, prefix: bytes) -> list[EntryChange]:
-        """Forget all rows; what says so of those that are stored."""
+        """Forget all rows; gives the changes that remove the stored ones."""
         gone = [chunk.written(prefix, b"") for chunk in self._chunks]
         self._chunks = []
         self._begin = self._settled = self._end
@@ -132,12 +132,13 @@ class HeldColumns:
     def settle(
         self, prefix: bytes, ttl_us: int | None, number: Callable[[], int]
     ) -> list[EntryChange]:
-        """What to write of the rows that were appended since the last time."""
+        """The changes that store the rows appended since the last call."""
         begin, changes = max(self._settled, self._begin), []
         self._settled = self._end
         if begin == self._end:
             return []
         first: _Chunk | None = None
+        # As in a binary counter: a chunk is rewritten only with at least as many rows behind it.
         while self._chunks and self._joins(self._chunks[-1], self._end - begin):
             if first is not None:
                 changes.append(first.written(prefix, b""))
@@ -150,16 +151,16 @@ class HeldColumns:
         return [*changes, chunk.written(prefix, self._data(begin))]
 
     def _joins(self, chunk: _Chunk, rows: int) -> bool:
-        """Whether rows that follow a chunk are written together with it."""
+        """Whether so many rows that follow a chunk are written together with it."""
         there = chunk.end - max(chunk.begin, self._begin)
         return there <= rows and there + rows <= _CHUNK_ROWS
 
     def _data(self, begin: int) -> bytes:
-        """The rows from a place on, as they are stored."""
+        """The bytes that store the rows from a place on."""
         return b"".join(self.column(name)[begin - self._begin :].tobytes() for name in self._arrays)
 
     def _columns(self, data: bytes) -> list[Array]:
-        """The columns of a chunk."""
+        """The columns in the bytes of a chunk, without a copy."""
         types = [array.dtype for array in self._arrays.values()]
         rows, columns, at = len(data) // sum(t.itemsize for t in types), [], 0
         for type_ in types:
@@ -236,7 +237,7 @@ class ColumnsState:
         self._gone += self._live().clear(self._prefix)
 
     def changes(self, encoder: Encoder) -> list[EntryChange]:
-        """What to write: what was appended, and what is gone."""
+        """The changes to write: rows that were appended, and rows that were removed."""
         if self._held is None:
             return []
         return [*self._gone, *self._held.settle(self._prefix, self.ttl_us, self._number)]
@@ -245,18 +246,18 @@ class ColumnsState:
         return f"<{self.text()}>"
 
     def text(self) -> str:
-        """What is declared, as that of a map."""
+        """The declaration as text, like that of a map."""
         columns = ", ".join(f"{name} {type_name(t.arrow)}" for name, t in self._types.items())
         ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
         return f"{self.kind} {self.name} ({columns}){ttl}"
 
     @property
     def fixed(self) -> str | None:
-        """What must not change: rows are stored as their types say."""
+        """The part of the declaration that must not change: all, as types decide the bytes."""
         return self.text()
 
     def _live(self) -> HeldColumns:
-        """The rows, without those that have expired."""
+        """The rows, after forgetting those that have expired."""
         if self._bucket is None:
             raise RuntimeError(
                 f"state {self.name} can be used when the object is at work, not in __init__"
@@ -295,7 +296,7 @@ class ColumnsState:
 
 
 def _declared(state: str, schema: Schema) -> tuple[tuple[str, str | pa.DataType], ...]:
-    """The columns that a schema names, each with its type as it is written."""
+    """The columns of a schema, each with its type as the user wrote it."""
     if isinstance(schema, pa.Schema):
         return tuple((field.name, field.type) for field in schema)
     if isinstance(schema, Mapping):
@@ -312,7 +313,7 @@ def _declared(state: str, schema: Schema) -> tuple[tuple[str, str | pa.DataType]
 def _types_of(
     state: str, columns: tuple[tuple[str, str | pa.DataType], ...]
 ) -> dict[str, ColumnType]:
-    """The columns of a state by name, the time first; not to be changed."""
+    """The columns of a state by name, the time first; callers must not change the dict."""
     where, found = f"state {state}", {TS: ColumnType.of(TIME)}
     for name, given in columns:
         type_ = _TYPES.get(given.lower()) if isinstance(given, str) else given

@@ -1,4 +1,4 @@
-"""The class that users derive their own operators from, and how its objects are fed."""
+"""The class from which users derive their own operators, and the plan's description of one."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 BUCKET = "bucket"
 KEY_COLUMN, KEY_POSITION = "~key", "~position"
-"""The key for which a tuple is in a bucket, and its position among the keys of the tuple."""
+"""The columns with the key for which a tuple is in a bucket, and its place among its keys."""
 
 ROW = "row"
-"""The column by which a result of `process` says which row of the batch it is made for."""
+"""The column in which a result of `process` says for which row of the batch it was made."""
 
 TRIGGER = tuple(f"trigger_{n}" for n in ("ts", "src", "seq", "order", "bucket", "number"))
-"""What rows are in the order of: the tuple or timer that made them, the user's own order, bucket,
-and count."""
+"""The columns that order the rows: the tuple or timer that made them, the user's own order, the
+bucket, and a count."""
 
 CALLS = "_tidegate_calls"
-"""Where an object at work finds its bucket and its timers; no part of its state."""
+"""The attribute with the engine's side of an object; no part of its state."""
 
 _STATE = "_tidegate_state"
-"""Where an object has what it declared; no part of what `snapshot` returns."""
+"""The attribute with the declared state of an object; no part of what `snapshot` returns."""
 
 KeyFunction = Callable[[pa.Table], Any]
 FilterFunction = Callable[[int, pa.Table], Any]
@@ -143,11 +143,11 @@ def _is_declared(name: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class InitialState:
-    """Which columns of a table are the key, and which hold what maps have of it.
+    """Which columns of a table are the key, and which are the initial values of maps.
 
-    `states` has the names of maps, which are those of their columns, with the time to live of each
-    in microseconds, None for ever. `time` is the column that says when the values of a row were
-    set; None where none of them expires.
+    `states` has the names of the maps, which are also the names of their columns, and the time to
+    live of each in microseconds; None for ever. `time` is the column that says when the values of a
+    row were set; None where no value expires.
     """
 
     table: str
@@ -156,7 +156,7 @@ class InitialState:
     time: str | None = None
 
     def text(self) -> str:
-        """What is read of it, as `explain` says it."""
+        """What is read of the table, as `explain` says it."""
         since = "" if self.time is None else f", set at {self.time}"
         maps = ", ".join(name for name, _ in self.states)
         return f"a key begins with {maps} of table {self.table} by {', '.join(self.keys)}{since}"
@@ -166,9 +166,9 @@ class InitialState:
 class ProcessSpec:
     """A process, ready to run.
 
-    `columns` are the input columns by the names that the user sees, without the event time; tables
-    that the engine hands in and over hold them by position, under names of its own. `keys` are the
-    columns whose values are the key, a function of the tuples, or None for all buckets.
+    `columns` are the input columns under the user's names, without the event time. The engine's
+    tables have them by position, under names of its own. `keys` are the columns of the key, or a
+    function of the tuples that gives keys, or None where every bucket gets every tuple.
     """
 
     factory: Callable[[], Process]
@@ -182,7 +182,7 @@ class ProcessSpec:
 
     @cached_property
     def key(self) -> pa.DataType | None:
-        """The type of one key that is computed or one of a list; None where columns are the key."""
+        """The type of a key from a function or a list; None where columns are the key."""
         if self.keys is None:
             return None
         types = dict(self.columns)
@@ -196,9 +196,9 @@ class ProcessSpec:
 
     @property
     def routed(self) -> pa.Schema:
-        """What `assign` gives and `advance` takes: bucket, ts, src, seq, c0, c1, ..., and the key.
+        """The rows from `assign` to `advance`: bucket, ts, src, seq, c0, c1, ..., and the key.
 
-        One row per tuple and key; where `keys` is None one per tuple, in EVERY_BUCKET.
+        One row for each tuple and key. Where `keys` is None one for each tuple, in EVERY_BUCKET.
         """
         fields = [pa.field(BUCKET, pa.int32()), *(pa.field(name, pa.int64()) for name in ORDER)]
         fields += [pa.field(f"c{i}", type_) for i, (_, type_) in enumerate(self.columns)]
@@ -208,11 +208,11 @@ class ProcessSpec:
 
     @property
     def result(self) -> pa.Schema:
-        """What `advance` puts out: the output columns, then those that order the rows."""
+        """The rows that `advance` gives: the output columns, then those that order the rows."""
         return pa.schema([*self.output, *((name, pa.int64()) for name in TRIGGER)])
 
     def seen(self, ts: pa.Array, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
-        """Tuples under the names of the user, the event time first."""
+        """Tuples under the user's names, the event time first."""
         arrays = [ts.cast(TIME), *columns]
         return pa.table(arrays, names=[TS, *(name for name, _ in self.columns)])
 

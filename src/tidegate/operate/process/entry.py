@@ -1,8 +1,8 @@
-"""The rows that keep the objects of buckets in segments.
+"""The rows that store the objects of buckets in segments.
 
-A bucket has a row for its **head**, which is all of its object but its declared state, and a row
-for each **entry** of declared state. A row is known by its name, which is made of the state's name
-and the key. The newest row of a name counts; one that hides says that the entry is gone.
+A bucket has one row for its **head**, and one for each **entry** of declared state. The head is the
+object without its declared state. A row has a name, made of the state's name and the key. The
+newest row of a name counts; a row that hides is a tombstone: it says that the entry is gone.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ STATE = pa.schema(
         ("value", pa.large_binary()),
     ]
 )
-"""Sorted by bucket and entry. `number` gives the order of a map: entries have ascending ones.
-`pending_us` is the earliest timer of a head, and when an entry expires."""
+"""Rows are sorted by bucket and entry. The iteration of a map follows `number`. `pending_us` is the
+earliest timer of a head, or the time at which an entry expires."""
 
 HEAD = 0
 """The `entry` of heads; those of entries are greater."""
@@ -60,17 +60,17 @@ class StateRow(NamedTuple):
 
     @staticmethod
     def gone(name: bytes, stored: StoredEntry) -> StateRow:
-        """What says that an entry was removed, for as long as it could have lived."""
+        """The tombstone of an entry; it is needed until the entry would have expired."""
         return StateRow(entry_of(name) | HIDES, 0, stored.until_us, name, b"")
 
 
 @dataclass(frozen=True)
 class EntryHorizon(LayerHorizon):
-    """The same without entries that have expired.
+    """A layer's horizon that does not need expired entries either.
 
-    They are dropped when segments are merged, and when a segment has too many of them: its tag says
-    when that will be. Rows of one name expire in the order in which they were written, so that none
-    of an older layer comes to light.
+    Expired entries are dropped when segments are merged, and when a segment has too many of them:
+    its tag is the time at which it will. The rows of one name expire in the order in which they
+    were written. So dropping an expired row never uncovers a live one in an older layer.
     """
 
     frontier_us: int = MIN_US
@@ -87,7 +87,7 @@ class EntryHorizon(LayerHorizon):
 
 @dataclass(frozen=True)
 class EntryKeeper(LayeredKeeper):
-    """Heads and entries, each as it was written last."""
+    """Keeps the newest row of each head and entry."""
 
     order = ENTRY
     dies_by = ("pending_us",)
@@ -103,16 +103,16 @@ class EntryKeeper(LayeredKeeper):
         return newest(rows)
 
     def tag_of(self, rows: pa.Table, horizon: Horizon | None = None) -> int:
-        """When so many of the rows will have expired that the others are written anew."""
+        """The time at which a share `dead_share` of the rows will have expired."""
         until_us = np.where(ints(rows, ENTRY) == HEAD, MAX_US, ints(rows, "pending_us"))
         place = int(self.dead_share * len(until_us))
         return int(np.partition(until_us, place)[place])
 
 
 def newest(rows: pa.Table) -> pa.Table:
-    """Of every name in every bucket the last row, sorted by bucket and entry.
+    """The last row of every name in every bucket, sorted by bucket and entry.
 
-    `rows` have the oldest first. Costs O(rows * log(rows)).
+    `rows` must have the oldest first. Costs O(rows * log(rows)).
     """
     names = flat(rows.column("name")).dictionary_encode().indices.to_numpy()
     bucket, entry = ints(rows, "bucket"), ints(rows, ENTRY)
@@ -123,7 +123,7 @@ def newest(rows: pa.Table) -> pa.Table:
 
 
 def table_of(buckets: Sequence[tuple[int, Sequence[StateRow]]]) -> pa.Table:
-    """Rows of buckets, which ascend, as a table of the state."""
+    """A table of the state from the rows of buckets; the buckets must ascend."""
     rows = [(bucket, *row) for bucket, found in buckets for row in sorted(found)]
     columns = [list(column) for column in zip(*rows)] or [[] for _ in STATE]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, STATE)], schema=STATE)

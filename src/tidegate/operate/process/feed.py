@@ -1,7 +1,7 @@
 """Divides the rows of a batch among the objects of a process, in the total order.
 
-Turning columns into Python values, and putting the user's names on them, costs by the column and
-not by the row, so it is done for all buckets together.
+Turning columns into Python values has a cost for each call and column, which a bucket with few rows
+would pay in full. So it is done for all buckets together.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints
 from tidegate.operate.process.definition import BUCKET, KEY_COLUMN, ProcessSpec
 from tidegate.operate.process.tuple import Tuple, python_values
 
-Ints = npt.NDArray[np.int64]
 Trigger = tuple[int, int, int]
 Call = tuple[Trigger, Tuple, list[Any]]
-"""A tuple with its place in the total order, and its keys that live in the bucket."""
+"""The place of a tuple in the total order, the tuple, and its keys in the bucket."""
 
 _AT_ONCE = 8192
-"""How many tuples are Python objects at a time."""
+"""At most so many tuples are Python objects at a time."""
 
 
 class FarTime(Exception):
-    """A time of a year that Python lacks, and the column that it is in."""
+    """A time outside the years 1 to 9999, which Python cannot represent, and its column."""
 
     def __init__(self, column: str, time: str) -> None:
         self.column = column
@@ -39,7 +39,7 @@ class FarTime(Exception):
 
 
 class Feed:
-    """Rows of `spec.routed`, one bucket after the other, each in the total order."""
+    """Rows of `spec.routed`, bucket after bucket, each in the total order."""
 
     def __init__(self, spec: ProcessSpec, rows: pa.Table) -> None:
         self.order: list[Ints] = [rows.column(name).to_numpy() for name in ORDER]
@@ -57,7 +57,7 @@ class Feed:
         return BucketRows(self, 0, self._rows.num_rows)
 
     def seen(self, low: int, high: int) -> pa.Table:
-        """Rows under the user's names: ts, the input columns and, where there are several, key."""
+        """Rows under the user's names: ts, the input columns, and `key` if tuples have several."""
         return self._seen.slice(low, high - low)
 
     def where(self, low: int, booleans: pa.Array) -> Feed:
@@ -65,7 +65,7 @@ class Feed:
         return Feed(self._spec, self._rows.slice(low, len(booleans)).filter(booleans))
 
     def calls(self, low: int, high: int) -> Iterator[Call]:
-        """The tuples of these rows, all of one bucket; FarTime where Python cannot have one."""
+        """The tuples of these rows, which must be of one bucket; raises FarTime."""
         at, end = self._places[low], self._places[high]
         while at < end:
             calls = self._at(at, end)
@@ -73,8 +73,9 @@ class Feed:
             at += len(calls)
 
     def _at(self, at: int, end: int) -> Sequence[Call]:
-        """Tuples from a place on, up to another at most; each has a list of keys of its own."""
+        """Some tuples from a place on, at most up to `end`; each has its own list of keys."""
         if self._spec.keys is None:
+            # Buckets share the tuples, but not values that one of them could change in place.
             if self._can_change or not self._has(at):
                 self._load(at, self._count)
             shared = islice(self._calls, at - self._first, end - self._first)
@@ -121,17 +122,14 @@ class Feed:
 
     @cached_property
     def _starts(self) -> Ints:
-        """The first row of every tuple; it has one for each of its keys in the bucket."""
+        """The first row of every tuple; a tuple has a row for each of its keys in the bucket."""
         if self._spec.key is None:
             return np.arange(self._rows.num_rows)
-        first = np.ones(self._rows.num_rows, np.bool_)
-        columns = [self._rows.column(BUCKET).to_numpy(), *self.order]
-        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-        return np.flatnonzero(first)
+        return np.flatnonzero(run_starts(self._rows.column(BUCKET).to_numpy(), *self.order))
 
     @cached_property
     def _places(self) -> Sequence[int]:
-        """Which tuple begins at a row; `low` and `high` of a bucket are such rows."""
+        """The number of the tuple that begins at a row, as the bounds of a bucket do."""
         rows = self._rows.num_rows
         if self._count == rows:
             return range(rows + 1)
@@ -162,13 +160,13 @@ class Feed:
 
     @cached_property
     def _can_change(self) -> bool:
-        """Whether a tuple has values that buckets must not share, should one of them change one."""
+        """Whether tuples have values that user code could change in place."""
         return any(pa.types.is_nested(type_) for _, type_ in self._spec.columns)
 
 
 @dataclass(frozen=True)
 class BucketRows:
-    """The rows of one bucket, from `low` up to before `high` of a feed."""
+    """The rows of one bucket: those from `low` up to before `high` of a feed."""
 
     feed: Feed
     low: int
@@ -187,19 +185,19 @@ class BucketRows:
         return [column[self.low : self.high] for column in self.feed.order]
 
     def part(self, start: int, end: int) -> BucketRows:
-        """Those of the rows between two places."""
+        """The rows from one place up to before another."""
         return BucketRows(self.feed, self.low + start, self.low + end)
 
     def seen(self) -> pa.Table:
-        """As `process` and `filter` are given them."""
+        """The table that `process` and `filter` get."""
         return self.feed.seen(self.low, self.high)
 
     def calls(self) -> Iterator[Call]:
-        """As `on_tuple` is given them; FarTime where Python cannot have a time."""
+        """The tuples that `on_tuple` gets; raises FarTime."""
         return self.feed.calls(self.low, self.high)
 
     def where(self, booleans: pa.Array) -> BucketRows:
-        """Those of the rows whose boolean is true."""
+        """The rows whose boolean is true."""
         return self.feed.where(self.low, booleans).all()
 
 

@@ -12,9 +12,9 @@ from tidegate.operate.process.definition import ROW, Process
 
 
 class FirstRows(Process):
-    """Passes on as many rows as `limit` says; one object sees all tuples, see `one_key`.
+    """Passes on the first `limit` rows; one object sees all tuples (`one_key`).
 
-    What is left is its state, so the rows are the same for any cut into batches.
+    Its state is how many rows are left, so the rows are the same for any cut into batches.
     """
 
     def __init__(self, limit: int, output: tuple[tuple[str, pa.DataType], ...]) -> None:
@@ -41,7 +41,7 @@ def one_key(tuples: pa.Table) -> pa.Array:
 
 
 def limit_of(factory: Any) -> int | None:
-    """The limit of what makes FirstRows; None for anything else."""
+    """The limit of a factory of FirstRows; None for any other factory."""
     if isinstance(factory, partial) and factory.func is FirstRows:
         return int(factory.args[0])
     return None

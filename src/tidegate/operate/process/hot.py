@@ -1,10 +1,10 @@
-"""What an instance has in memory of its buckets from batch to batch.
+"""The state of buckets that an instance keeps in memory from batch to batch.
 
-Kept are rows as they are stored, not objects: an object is made anew for every batch that touches
-its bucket, from the bytes that a restart would read. So nothing can tell whether a batch found its
-state in memory, neither the class nor what is written. A bucket that began here is **whole**, and
-nothing of it is read as long as there is room; of any other those entries are here that were used
-of late.
+It keeps stored rows, not objects. Every batch that touches a bucket makes its object anew, from the
+bytes that a restart would read. So neither the class nor the written state can depend on whether
+the state was in memory. A bucket whose first object was made here is **whole**: all of it is in
+memory as long as there is room, and nothing is read. Of other buckets the entries that were used
+lately are in memory.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from functools import cache, partial
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.operate.kernels.order import Ints
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.columns import ColumnType, HeldColumns
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
-from tidegate.operate.process.stored import Ints, StoredBucket, StoredState
+from tidegate.operate.process.stored import StoredBucket, StoredState
 
 _ROW_BYTES = 320
-"""What a row takes up beside its name and value: two objects of bytes, two numbers, a place."""
+"""About the bytes of a row beside its name and value: Python objects, and a place in a dict."""
 
 _FEW_ROWS = 64
-"""So many rows of a bucket are not worth a look at what has expired."""
+"""A bucket with no more rows than these is not searched for expired ones."""
 
 _Row = tuple[int, int, bytes]
-"""What a StoredEntry has, as a tuple that the garbage collector does not look at again."""
+"""The fields of a StoredEntry as a plain tuple, which the garbage collector stops tracking."""
 
 
 class HotBucket:
     """What is in memory of one bucket: its head, None for a new one, and rows of entries.
 
-    `behind` opens what the segments have of it in the batch at hand; None for a whole bucket.
-    `initial` gives by the name of a map what a table has of keys that nothing is stored of.
+    `behind` opens the stored rows of the bucket for this batch; None for a whole bucket. `initial`
+    gives, by the name of a map, the initial state of keys that have no stored entry.
     """
 
     def __init__(self, head: bytes | None, whole: bool) -> None:
@@ -45,10 +46,10 @@ class HotBucket:
         self.initial: Callable[[str], InitialMap | None] = _no_table
         self.behind: Callable[[], StoredBucket] | None = None
         self._rows: dict[bytes, _Row] = {}
-        """By name, those that were used last at the end."""
+        """By name; the most recently used ones are last."""
         self._bytes = 0
         self._columns: dict[bytes, HeldColumns] = {}
-        """By the prefix of their entries, states by column that were used here: all their rows."""
+        """The states by column that were used here, with all of their rows, by entry prefix."""
         self._most_rows = _FEW_ROWS
 
     @property
@@ -74,19 +75,19 @@ class HotBucket:
         return {n: StoredEntry(*row) for n, row in self._rows.items() if n.startswith(prefix)}
 
     def columns(self, prefix: bytes, types: Mapping[str, ColumnType]) -> HeldColumns:
-        """The rows of a state by column; they stay here as long as the bucket does."""
+        """The rows of a state by column; they stay in memory as long as the bucket does."""
         held = self._columns.get(prefix)
         if held is None:
             held = self._columns[prefix] = HeldColumns(types, self.load(prefix))
         return held
 
     def change(self, row: StateRow) -> None:
-        """Take over a row that the batch writes."""
+        """Apply a row that the batch writes."""
         if row.entry == HEAD:
             self.head = row.value
             return
         if self._columns and row.name[: row.name.index(b":") + 1] in self._columns:
-            return  # its rows are there
+            return  # HeldColumns has its rows already
         old = self._rows.pop(row.name, None)
         if old is not None:
             self._bytes -= _bytes(row.name, old)
@@ -94,14 +95,14 @@ class HotBucket:
             self._put(row.name, row.number, row.pending_us, row.value)
 
     def sweep(self, since_us: int) -> None:
-        """Let go of what has expired, each time when there are twice as many rows."""
+        """Drop expired rows; only when the rows have doubled, so it is O(1) for each row."""
         if len(self._rows) > self._most_rows:
             for name in [n for n, (_, until_us, _) in self._rows.items() if until_us <= since_us]:
                 self._bytes -= _bytes(name, self._rows.pop(name))
             self._most_rows = 2 * len(self._rows) + _FEW_ROWS
 
     def shrink(self, most_bytes: int) -> None:
-        """Let go of the rows that were not used for longest."""
+        """Drop the least recently used rows until the bucket fits."""
         for name in list(self._rows):
             if self.nbytes <= most_bytes:
                 break
@@ -116,7 +117,7 @@ class HotBucket:
 class HotState:
     """The buckets of one instance from batch to batch; grows with their entries, up to a bound.
 
-    `begin` comes before each batch, and `rest` after it.
+    Call `begin` before each batch, and `rest` after it.
     """
 
     def __init__(self, buckets: Sequence[int]) -> None:
@@ -138,9 +139,9 @@ class HotState:
         since_us: int = MIN_US,
         initial: InitialIndex | None = None,
     ) -> None:
-        """Go on with a batch from an event time on.
+        """Begin a batch from event time `since_us` on; what expired before may be dropped.
 
-        `open_` opens the segments that there are now, and may cost.
+        `open_` opens the current segments; it is called only if something must be read.
         """
         self._open, self._most_bytes, self._since_us = cache(open_), most_bytes, since_us
         self._initial = initial
@@ -155,7 +156,7 @@ class HotState:
         return [self.buckets[place] for place in places]
 
     def bucket(self, bucket: int) -> HotBucket:
-        """What there is of a bucket that is at work."""
+        """The state of a bucket for this batch; its head is read if it is not in memory."""
         hot = self._hot.get(bucket)
         if hot is None:
             new = bucket in self._new
@@ -168,7 +169,7 @@ class HotState:
         return hot
 
     def changed(self, bucket: int, rows: Sequence[StateRow]) -> None:
-        """What the batch will write of a bucket; called once it has been read."""
+        """Apply the rows that the batch writes of a bucket; call it after `bucket`."""
         hot = self._hot[bucket]
         for row in rows:
             hot.change(row)
@@ -176,7 +177,11 @@ class HotState:
                 self._timers()[self._places[bucket]] = row.pending_us
 
     def rest(self) -> int:
-        """Let go of the segments, and of what is too much; the bytes that are left."""
+        """End a batch: drop the segments, and what is beyond the bound; gives the bytes left.
+
+        A bucket above its fair share is cut to half of that share, so that it is not cut again in
+        the next batch.
+        """
         self._open = self._initial = None
         if self.nbytes > self._most_bytes:
             fair = self._most_bytes // len(self._hot)

@@ -1,7 +1,7 @@
-"""Finds the state of keys before their first tuples in the rows of a table.
+"""Finds the initial state of keys in the rows of a table.
 
-The table stays as it was read. A key that never comes costs its row there and 16 bytes of an index;
-a row becomes Python values when an object asks for its key.
+The table stays in memory as it was read. A key that never comes costs its row and 16 bytes of an
+index. A row becomes Python values only when an object asks for its key.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tidegate.schema import event_times
 
 
 class InitialEntry(NamedTuple):
-    """What a map has of a key before its first tuple.
+    """The initial entry of a key in a map.
 
-    `number` is negative and ascends with the rows of the table, so that these entries come first in
-    the order of a map.
+    `number` is negative and ascends with the rows of the table, so that a map iterates over these
+    entries first, in the order of the table.
     """
 
     key: Any
@@ -37,7 +37,7 @@ class InitialEntry(NamedTuple):
 
 
 class InitialIndex:
-    """A table of initial state in the order of buckets and keys; built once in a process."""
+    """An index of a table of initial state by bucket and key; built once in each OS process."""
 
     def __init__(self, initial: InitialState, buckets: int, rows: pa.Table) -> None:
         self._rows = rows
@@ -54,11 +54,11 @@ class InitialIndex:
             self._set_us = event_times(rows.column(initial.time))[0]
 
     def map(self, bucket: int, state: str) -> InitialMap | None:
-        """What the table has of a map in a bucket; None where it has no such column."""
+        """The initial entries of a map in a bucket; None where the table has no such column."""
         return InitialMap(self, state, bucket) if state in self._states else None
 
     def find(self, bucket: int, key: Any) -> int | None:
-        """The row of a key that lives in a bucket."""
+        """The row of a key in a bucket; None where the table has none."""
         parts = (key,) if len(self._keys) == 1 else key
         if len(self._keys) > 1 and (type(key) is not tuple or len(key) != len(self._keys)):
             return None
@@ -79,12 +79,12 @@ class InitialIndex:
         return sorted(self._order[low:high])
 
     def key(self, row: int) -> Any:
-        """The key of a row, as objects are given it."""
+        """The key of a row, as objects see it."""
         parts = [column.value(row) for column in self._keys]
         return parts[0] if len(parts) == 1 else tuple(parts)
 
     def entry(self, state: str, row: int) -> InitialEntry | None:
-        """What a map has of the key of a row; None where its cell is NULL."""
+        """The entry that a row has for a map; None where its cell is NULL."""
         (value,) = python_values(self._rows.column(state).slice(row, 1))
         if value is None:
             return None
@@ -97,7 +97,7 @@ class InitialIndex:
 
 @dataclass(frozen=True)
 class InitialMap:
-    """What a table has of one map in one bucket."""
+    """The initial entries of one map in one bucket."""
 
     index: InitialIndex
     state: str

@@ -16,13 +16,13 @@ from tidegate.operate.kernels.order import flat
 
 @dataclass(frozen=True)
 class CheckState:
-    """Asks of the rows of initial state that no two have one key, and that times can be used."""
+    """Checks that each key has one row, and that Python can represent all times."""
 
     keys: tuple[str, ...]
     time: str | None
 
     def __call__(self, rows: pa.Table, where: str) -> None:
-        """SourceError names the first key that is wrong."""
+        """Raise SourceError, which names the first wrong key."""
         columns = [flat(rows.column(name)) for name in self.keys]
         codes = KeyCodes.of(columns, rows.num_rows).codes
         first = np.unique(codes, return_index=True)[1]

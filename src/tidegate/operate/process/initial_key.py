@@ -1,7 +1,7 @@
-"""Numbers the keys of a table so that a key of Python finds its rows by one binary search.
+"""Numbers the keys of a table, so that one binary search finds the row of a Python key.
 
-Columns are numbered as a whole, and single keys with the functions of Python that give the same
-numbers. Keys that differ may share a number.
+A column is numbered as a whole with numpy. A single key is numbered in Python, by a function that
+gives the same number. Different keys may share a number.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Words = npt.NDArray[np.uint64]
 _MASK = 2**64 - 1
 _FACTOR = 0x9E3779B97F4A7C15
 _MOST_BYTES = 256
-"""Of longer texts the begin and the length are numbered."""
+"""The number of a longer text depends on so many first bytes and on its length."""
 
 
 class InitialKeys:
-    """A column of the keys of a table. A value of text, bytes or whole numbers is numbered in about
-    a microsecond, one of another type in some fifty."""
+    """A key column of a table. Numbering one text, bytes or integer is cheap; a value of another
+    type costs an Arrow array of one."""
 
     def __init__(self, column: pa.Array) -> None:
         self._column = column
@@ -45,6 +45,7 @@ class InitialKeys:
     def words(self) -> Words:
         """The number of every value."""
         if self._word is _of_integer:
+            # NULL gets the number of 0; whoever looks a key up compares it with those it finds.
             integers = self._column.cast(pa.int64(), safe=False).fill_null(0).to_numpy()
             return np.ascontiguousarray(integers).view(np.uint64)
         if self._word in (_of_text, _of_bytes):
@@ -107,9 +108,10 @@ def _of_integer(value: Any) -> int | None:
 
 
 def _crc32_of(column: pa.Array) -> Words:
-    """What `_of_bytes` gives for every value; costs O(bytes), position by position.
+    """The numbers that `_of_bytes` gives, for a whole column; costs O(bytes).
 
-    Longer values come first, so that those which have a byte at a position lie side by side.
+    It advances all values together, byte position by byte position. Longer values come first, so
+    that the values which have a byte at a position are one slice.
     """
     _, offset_buffer, data = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[column.offset :][: len(column) + 1]

@@ -1,6 +1,7 @@
 """The names by which entries of declared state are stored and found.
 
-A name is made of the state's name and the key's plain key, which all equal keys have in common.
+A name is made of the state's name and a plain key. Keys that are equal in Python, such as 1, 1.0
+and True, have the same plain key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 
 class StoredEntry(NamedTuple):
-    """What is stored of an entry beside its name."""
+    """A stored entry without its name."""
 
     number: int
     until_us: int
@@ -24,7 +25,7 @@ class StoredEntry(NamedTuple):
 
 
 class EntryChange(NamedTuple):
-    """An entry as it is now, or as it was stored before it was removed."""
+    """A change of an entry: its new content, or with `gone` the content that was removed."""
 
     name: bytes
     stored: StoredEntry
@@ -32,27 +33,27 @@ class EntryChange(NamedTuple):
 
 
 def prefix_of(state: str) -> bytes:
-    """How the names of the entries of a state begin, and no others: its own name has no colon."""
+    """The prefix of the names of a state's entries; unique, as a state's name has no colon."""
     return f"{state}:".encode()
 
 
 @lru_cache
 def span_of(prefix: bytes) -> tuple[int, int]:
-    """The first number of the entries of a state, and the first after them."""
+    """The lowest entry number of a state, and the lowest after its entries."""
     first = (crc32(prefix) >> 3) + 1
     return first << 32, (first + 1) << 32
 
 
 def entry_of(name: bytes) -> int:
-    """The number that rows are sorted and found by; few names share one."""
+    """The number by which rows are sorted and found; two names seldom share one."""
     return span_of(name[: name.index(b":") + 1])[0] | crc32(name)
 
 
 def plain_key(key: Any) -> Any:
-    """The one key that stands for all that are equal to it, as 1 does for 1.0 and True.
+    """The one key that represents all keys equal to it, as 1 represents 1.0 and True.
 
-    TypeError for a key of which that cannot be said: one that is not equal to itself, or not of a
-    plain type. It gives the key itself where it can.
+    Gives the key itself if it is that one. Raises TypeError for a key that is not of a plain type,
+    or not equal to itself (NaN).
     """
     of_type = _PLAIN_KEYS.get(type(key))
     if of_type is None or key != key:  # noqa: PLR0124 - NaN, which a mapping may have several times

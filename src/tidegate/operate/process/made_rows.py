@@ -1,7 +1,7 @@
-"""Collects the rows that user code returns into a table in the output order.
+"""Collects the rows that user code returns into one table.
 
-Rows are checked when they are given and become columns later, those of many buckets together, with
-the tuple or timer that made each beside them.
+Rows are checked when they are given. They become columns later, those of many buckets together.
+Each row is stored with the tuple or timer for which it was made.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.cancellation import between_pieces
-from tidegate.operate.kernels.order import flat
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.process.definition import ROW, ProcessSpec
-from tidegate.operate.process.feed import Ints, Trigger
+from tidegate.operate.process.feed import Trigger
 from tidegate.schema import type_name
 
 _AT_ONCE = 65_536
-"""How many rows wait at most to become columns."""
+"""At most so many rows wait to become columns."""
 
 
 class Mistake(Exception):
-    """Rows that are not what the class promised.
+    """Rows that break the promise of their class.
 
-    `made_by` is the bucket and the tuple or timer of the first of them; None for those at work.
+    `made_by` is the bucket and the tuple or timer of the first wrong row; None for the current one.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Mistake(Exception):
 
 
 class OutputRows:
-    """Collects what the calls of the objects of one instance give in a batch."""
+    """Collects the rows of all objects of one instance in a batch."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self._spec = spec
@@ -53,7 +54,7 @@ class OutputRows:
         self._tables: list[pa.Table] = []
 
     def add(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
-        """Rows for one tuple or timer: one dict or tuple, or a list of them."""
+        """Add rows for one tuple or timer: a dict, a tuple, a list of these, or an Arrow table."""
         kind = type(made)
         if kind is list:
             rows = made
@@ -75,7 +76,7 @@ class OutputRows:
             self._settle()
 
     def add_batch(self, bucket: int, made: Any, order: Sequence[Ints]) -> None:
-        """What `process` gave for a batch of rows whose places in the total order these are."""
+        """Add what `process` returned; `order` has the places of its batch in the total order."""
         if made is None:
             return
         table = self._table("process", made, [*self._names, ROW])
@@ -98,7 +99,7 @@ class OutputRows:
         self._given.append((bucket, triggers, self._cast("process", kept)))
 
     def table(self) -> pa.Table:
-        """All rows; those of a bucket are in the order in which they came."""
+        """All rows, with the columns that order them; they are not sorted yet."""
         if self._rows:
             self._settle()
         if self._given:
@@ -106,7 +107,7 @@ class OutputRows:
         return pa.concat_tables(self._tables) if self._tables else self._result.empty_table()
 
     def _settle(self) -> None:
-        """Make columns of the rows that wait."""
+        """Turn the rows that wait into columns."""
         between_pieces(len(self._rows))
         columns = [self._column(place, values) for place, values in enumerate(zip(*self._rows))]
         rows = pa.table(columns, schema=self._output)
@@ -186,7 +187,7 @@ class OutputRows:
         return pa.table(columns, schema=self._output)
 
     def _with(self, rows: pa.Table, beside: Sequence[Ints]) -> pa.Table:
-        """Rows with what they are in the order of; `beside` is that without the user's order."""
+        """Add the columns that order the rows; `beside` has all but the user's own order."""
         *triggers, bucket, numbers = beside
         order = [*triggers, self._order(rows, beside), bucket, numbers]
         return pa.table([*rows.columns, *map(pa.array, order)], schema=self._result)
@@ -209,7 +210,7 @@ class OutputRows:
 
 
 def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Values as a column; Arrow by itself would cut fractions off where integers are wanted."""
+    """Values as a column; a float for an integer must be whole, where Arrow would truncate it."""
     if pa.types.is_integer(type_) and any(issubclass(t, _REAL) for t in set(map(type, values))):
         return pa.array(values, pa.float64()).cast(type_)
     return pa.array(values, type_)
@@ -219,11 +220,9 @@ _REAL = (float, np.floating)
 
 
 def _counts(beside: Sequence[Ints]) -> Ints:
-    """The number of every row among those of its tuple and bucket, which lie together."""
+    """The number of each row among the rows of its tuple and bucket, which must be adjacent."""
     count = len(beside[0])
-    new = np.ones(count, np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in beside])
-    starts = np.flatnonzero(new)
+    starts = np.flatnonzero(run_starts(*beside))
     numbers: Ints = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
     return numbers
 

@@ -1,4 +1,4 @@
-"""Runs the user's own operator: routes tuples to buckets, calls the objects, keeps their state."""
+"""Runs a user's own operator: routes tuples to buckets, calls the objects, keeps their state."""
 
 from __future__ import annotations
 
@@ -47,12 +47,16 @@ BUCKETS = "buckets"
 """What the segments hold."""
 
 _SHARE = 4
-"""The instances of a query keep one in so many bytes of the memory for caches."""
+"""The instances of a query together keep at most this fraction (1 / 4) of the memory for caches."""
 
 
 @dataclass(frozen=True)
 class UserProcess(Operator):
-    """One object of the user's class per bucket, called in the total order."""
+    """Keeps one object of the user's class for each bucket, and calls it in the total order.
+
+    With keys the total work is the same for any number of instances. Without keys every bucket gets
+    every tuple, so it grows with the buckets.
+    """
 
     kind: ClassVar[str] = "process"
 
@@ -82,7 +86,7 @@ class UserProcess(Operator):
         return work.by_bucket(routed)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        """Run the objects of the instance's buckets over the batch, and the timers that are due."""
+        """Call the objects of the instance's buckets for the batch and for the due timers."""
         spec, news = self.spec, together(arrived)
         mine = work.mapping.owned_by(work.instance)
         state = _state(work, mine, spec.initial)
@@ -125,7 +129,7 @@ class UserProcess(Operator):
 
 
 def _reads(spec: ProcessSpec) -> str:
-    """What a batch reads of the state; an object is made to see what it has."""
+    """What a batch reads of the state, for a plan; it makes an object to see its declarations."""
     made = spec.factory()
     declared = [state.text() for state in declarations_of(made).declared.values()]
     read = [f"the entries used of {', '.join(declared)}"] if declared else []
@@ -138,7 +142,7 @@ def _reads(spec: ProcessSpec) -> str:
 
 
 def _state(work: InstanceWork, mine: Sequence[int], initial: InitialState | None) -> HotState:
-    """The state of the instance's buckets, as the batch before left it in memory or as stored."""
+    """The state of the instance's buckets: left in memory by the batch before, or stored."""
     state: HotState | None = work.kept.take(BUCKETS)
     if state is None or state.buckets != tuple(mine):
         state = HotState(mine)
@@ -149,14 +153,14 @@ def _state(work: InstanceWork, mine: Sequence[int], initial: InitialState | None
 
 
 def _index(work: InstanceWork, initial: InitialState) -> InitialIndex:
-    """The table of initial state, as this process has it."""
+    """The index of the table of initial state, which this OS process shares."""
     assert work.tables is not None
     build = partial(InitialIndex, initial, work.mapping.buckets)
     return work.tables.held(initial.table, (initial, work.mapping.buckets), build)
 
 
 def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
-    """What is stored of the instance's buckets; nothing of it is read yet."""
+    """The stored state of the instance's buckets; segments are mapped, entries are read later."""
     wanted = BucketSet.of(mine)
     layers = [s for s in work.state.get(BUCKETS, ()) if s.buckets & wanted]
     mapped = mapped_segments(work.store, (work.query, work.instance, BUCKETS), layers)

@@ -1,9 +1,9 @@
 """Writes plain values as JSON and reads them back without loss.
 
-JSON has no tuples, bytes, times, or keys that are not texts; these become objects with one entry,
-the name of their kind, and no value of the user ever becomes an object by itself. Arrow data and
-numpy arrays are kept beside the JSON, as buffers that it numbers. What is of no known kind is
-refused: nothing is ever restored to something else than it was.
+JSON has no tuples, bytes or times, and only texts as keys. Such a value becomes a JSON object with
+one entry, whose name is its kind. Nothing else becomes a JSON object, so the two cannot be mixed
+up. Arrow data and numpy arrays are buffers beside the JSON, which has their numbers. A value of an
+unknown kind is refused: nothing is ever restored as something else.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tidegate.batch import from_bytes, to_bytes
 from tidegate.operate.process.tuple import Tuple, rebuilt
 
 _ATOMS = frozenset({type(None), bool, int, float, str})
-"""What JSON has by itself."""
+"""The types that JSON has."""
 
 FIXED = _ATOMS | {bytes, complex, Decimal, date, datetime, time, timedelta}
-"""What cannot be changed in place."""
+"""The types whose values cannot be changed in place."""
 
 _CONTAINERS = frozenset({list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict})
-"""What can be changed in place; arrays of numpy are seen to by themselves."""
+"""The types whose values can be changed in place, except numpy arrays (`Encoder.ndarray`)."""
 
 _FACTORIES: dict[str, Callable[[], Any]] = {
     f.__name__: f for f in (bool, int, float, str, list, dict, set, tuple, deque, Counter)
 }
 
 _HAS_BUFFERS = b"\0"
-"""How a text with buffers begins. JSON has no such byte."""
+"""The first byte of JSON with buffers; JSON alone cannot begin so."""
 _COUNT = struct.Struct("<cQ")
 
 
@@ -55,7 +55,7 @@ class NotPlain(Exception):
 
 
 def pack(text: str, buffers: Sequence[bytes]) -> bytes:
-    """JSON and the buffers beside it as one piece of bytes; JSON alone is itself."""
+    """Join JSON and its buffers into bytes; without buffers these are the JSON itself."""
     document = text.encode("ascii")
     if not buffers:
         return document
@@ -65,7 +65,7 @@ def pack(text: str, buffers: Sequence[bytes]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[str, list[bytes]]:
-    """What `pack` was given; ValueError where that cannot be."""
+    """Undo `pack`; ValueError for bytes that it cannot have made."""
     if not data.startswith(_HAS_BUFFERS):
         return data.decode("ascii"), []
     try:
@@ -81,9 +81,9 @@ def unpack(data: bytes) -> tuple[str, list[bytes]]:
 
 
 def encode(value: Any, root: str) -> tuple[str, list[bytes]]:
-    """The JSON text of a value and the buffers beside it; equal values give equal bytes.
+    """The JSON text of a value and its buffers; equal values give equal bytes.
 
-    `root` is what messages call the value.
+    Messages call the value `root`.
     """
     simple = _simple_text(value)
     if simple is not None:
@@ -115,10 +115,11 @@ def unpacked(data: bytes) -> list[Any]:
 
 
 class Encoder:
-    """Walks values once; remembers what can be changed, to see when it is met a second time.
+    """Encodes values, and refuses an object that can be changed and is met twice.
 
-    Buffers of all that `text` is given come together; `packed` gives values by themselves. Messages
-    call a value by its path.
+    The reader would get two objects for it, so a change of one would not show in the other. The
+    buffers of all calls of `text` come together; `packed` has its own. Messages call a value by its
+    path.
     """
 
     def __init__(self) -> None:
@@ -137,7 +138,7 @@ class Encoder:
             raise NotPlain(path, "is nested too deeply") from None
 
     def packed(self, values: Sequence[Any], path: str) -> bytes:
-        """A list of values with the buffers of these alone, as `unpacked` reads it."""
+        """The bytes of a list of values with their own buffers, for `unpacked`."""
         others, self.buffers = self.buffers, []
         texts = ",".join([self.text(value, path) for value in values])
         data = pack(f"[{texts}]", self.buffers)
@@ -145,7 +146,7 @@ class Encoder:
         return data
 
     def tree(self, value: Any, path: str) -> Any:
-        """A value made of what JSON has."""
+        """A value as a tree of JSON types."""
         kind = type(value)
         if kind in _ATOMS:
             return value
@@ -168,7 +169,7 @@ class Encoder:
         return [self.tree(v, f"{path}[{i}]") for i, v in enumerate(values)]
 
     def entries(self, mapping: Mapping[Any, Any], path: str) -> list[Any]:
-        """Keys and values in the order of the mapping, which is part of it."""
+        """Keys and values in the order of the mapping: that order must be restored."""
         keys = self.items(list(mapping), f"the keys of {path}")
         if set(map(type, mapping.values())) <= _ATOMS:
             return [keys, list(mapping.values())]
@@ -213,7 +214,7 @@ class Encoder:
         return len(self.buffers) - 1
 
     def _meet(self, value: Any, path: str) -> None:
-        """Refuse an object that can be changed where it is not the first time that it is met."""
+        """Refuse an object that was met before; keep it alive, so that its id is not used again."""
         if id(value) in self._met:
             raise NotPlain(path, f"is the same object as {self._met[id(value)]}")
         self._met[id(value)] = path
@@ -271,13 +272,13 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 class _Kind(NamedTuple):
-    """How values of a type are written, under a tag, and read again."""
+    """How values of a type are written under a tag, and read again."""
 
     tag: str
     write: Callable[[Encoder, Any, str], Any]
     read: Callable[[Any], Any]
     buffered: bool = False
-    """Whether `read` is given the buffer whose number was written."""
+    """Whether `write` gives the number of a buffer, and `read` gets that buffer."""
 
 
 _KINDS: dict[type, _Kind] = {
@@ -343,7 +344,7 @@ _json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _moment_text(value: datetime) -> str | None:
-    """As `Encoder.clock` has it, of the times that tuples have."""
+    """The text that `Encoder.clock` leads to, for UTC and for times without a zone."""
     if value.tzinfo is not None and value.tzinfo is not UTC:
         return None
     clock = value.replace(tzinfo=None, fold=0).isoformat()
@@ -365,4 +366,4 @@ _SIMPLE: dict[type, Callable[[Any], str | None]] = {
     str: json.encoder.encode_basestring_ascii,
     datetime: _moment_text,
 }
-"""How to do without the cost of a JSON encoder."""
+"""Faster ways to the texts that the JSON encoder gives."""

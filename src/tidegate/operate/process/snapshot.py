@@ -1,8 +1,8 @@
 """Reads and writes the state of a bucket's object.
 
-A bucket has a head, and a row for each entry of declared state. A head has its kind, then JSON with
-the timers, the state and the last number of an entry, then the buffers that the JSON refers to. The
-state is what `snapshot` of the class returned: the attributes, where it has none of its own.
+A bucket has a head, and a row for each entry of declared state. A head has its kind, JSON, and the
+buffers of the JSON. The JSON has the timers, the state and the last number of an entry. The state
+is what the class's `snapshot` returned; by default these are the attributes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
 _PLAIN, _PICKLED = b"J", b"P"
 _BY_ENTRY = b"A"
-"""Heads of earlier versions, which kept attributes that are mappings entry by entry."""
+"""The kind of heads of earlier versions, which kept each entry of dict attributes apart."""
 
 
 @dataclass(frozen=True)
 class StoredHead:
-    """What a head holds: the state, the timers that the object waits for, and how many numbers
-    entries of declared state were given."""
+    """What a head holds: the state, the timers that are set, and the number of the last entry."""
 
     state: Any
     timers: tuple[int, ...]
@@ -39,24 +38,24 @@ class StoredHead:
 
 
 class ObjectState:
-    """What is stored of an object, and what becomes of it in a batch."""
+    """The stored state of an object, and what a batch changes in it."""
 
     def __init__(self, made: Process, bucket: HotBucket, where: str) -> None:
         self._made = made
         self._bucket = bucket
         self._declared = declarations_of(made)
         self.kept = None if bucket.head is None else read(bucket.head, made.pickle, where)
-        """What `restore` of the object is to be given, and its timers; None for a new one."""
+        """The state for `restore` of the object, and its timers; None for a new object."""
         self._count = 0 if self.kept is None else self.kept.count
 
     def attach(self, now_us: Callable[[], int]) -> None:
-        """Give the declared state of the object its entries, and the event time."""
+        """Connect the declared state to its stored entries and to the event time."""
         self._declared.close()
         for state in self._declared.declared.values():
             state.attach(self._bucket, now_us, self._number)
 
     def changes(self, state: Any, timers: Sequence[int]) -> list[StateRow]:
-        """The rows to write, `state` being what `snapshot` of the object returned."""
+        """The rows to write; `state` is what `snapshot` of the object returned."""
         encoder = Encoder()
         entries = self._declared.declared.values()
         found = [change for declared in entries for change in declared.changes(encoder)]
@@ -76,7 +75,7 @@ class ObjectState:
 
 
 def is_kept_by_attribute(made: Process) -> bool:
-    """Whether the state of an object is its attributes, and they are plain values."""
+    """Whether an object's state is its attributes, kept as plain values."""
     kind = type(made)
     own = kind.snapshot is not Process.snapshot or kind.restore is not Process.restore
     return not own and not made.pickle
@@ -85,9 +84,11 @@ def is_kept_by_attribute(made: Process) -> bool:
 def write(
     kept: StoredHead, pickled: bool, encoder: Encoder | None = None, attributes: bool = False
 ) -> bytes:
-    """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
-    kept: `attributes` says that the state is a dict of these. `encoder` knows the declared state,
-    which nothing may share."""
+    """The bytes of a head; equal states give equal bytes. Raises NotPlain for what cannot be kept.
+
+    `attributes` says that the state is the object's attributes, so that messages name them.
+    `encoder` has met the declared state, so that no object can be in both.
+    """
     encoder = encoder or Encoder()
     if pickled:
         text, buffers = "null", [pickle.dumps(kept.state, protocol=5)]
@@ -100,14 +101,14 @@ def write(
 
 
 def _attributes_text(encoder: Encoder, attributes: Mapping[Any, Any], path: str) -> str:
-    """A dict as it is always written, but messages call its values by the names of attributes."""
+    """The text of a dict of attributes; messages call its values self.name."""
     names = [encoder.text(name, "the name of an attribute") for name in attributes]
     values = [encoder.text(value, f"self.{name}") for name, value in attributes.items()]
     return f'{{"dict":[[{",".join(names)}],[{",".join(values)}]]}}'
 
 
 def read(data: bytes, pickled: bool, where: str) -> StoredHead:
-    """What a head holds; one that was pickled is opened only where the class allows it."""
+    """Read a head; StateError for a pickled one, unless the class sets `pickle`."""
     if len(data) < _START.size or data[:4] != _MAGIC:
         raise _damaged(where, repr(data[:8]))
     _, kind, size = _START.unpack_from(data)

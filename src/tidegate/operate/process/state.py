@@ -1,7 +1,7 @@
 """State that a process declares by name: maps and values that are stored entry by entry.
 
-A batch reads the entries that the object asks for and writes those that it changed, so that its
-cost follows the keys it touches and not the keys there are. Plain attributes are stored whole.
+A batch reads the entries that the object asks for, and writes those that it changed. So its cost
+grows with the keys that it touches, not with all keys. Plain attributes are stored whole.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ONLY = None
 """The key of the one entry of a value."""
 
 _GONE = MIN_US
-"""When an entry expired that is not there."""
+"""The expiry of an entry that does not exist."""
 
 _NOTHING = b""
-"""The data of an entry that was removed though a table of initial state has it."""
+"""The data of an entry that was removed and that the table of initial state has."""
 
 
 @dataclass(slots=True)
 class _Cell:
-    """An entry that was asked for in this batch, or read.
+    """An entry that the object has used in this batch.
 
-    `number` gives its place among the entries; `until_us` is when it expires. `stored` is its row,
-    None if there is none, and `read` the value as it was read.
+    `number` is its place in the iteration, `until_us` the time at which it expires. `stored` is its
+    stored row, None if there is none. `read` is the value as it was read.
     """
 
     key: Any
@@ -49,7 +49,7 @@ class _Cell:
 
 
 class LaterState(Exception):
-    """An entry of a table of initial state that was set after the tuple or timer at work."""
+    """An initial entry that was set after the current tuple or timer, which is a user's error."""
 
     def __init__(self, entry: str, set_us: int) -> None:
         self.entry = entry
@@ -82,8 +82,8 @@ class MapState(MutableMapping[Any, Any]):
     ) -> None:
         """Begin a batch; called once, before the object sees its first tuple.
 
-        `now_us` gives the event time of the tuple or timer at work, and `number` the next number
-        of an entry of the object.
+        `now_us` gives the event time of the current tuple or timer, and `number` the next number
+        for an entry of the object.
         """
         self._bucket, self._now_us, self._number = bucket, now_us, number
         self._initial = bucket.initial(self.name)
@@ -95,7 +95,7 @@ class MapState(MutableMapping[Any, Any]):
         return (self._cells.get(key) or self._cell(key)).until_us > self._now_us()
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value of a key, or the default; the one of Mapping costs an exception."""
+        """The value of a key, or the default; faster than Mapping.get, which uses an exception."""
         cell = self._cells.get(key) or self._cell(key)
         return cell.value if self._now_us() < cell.until_us else default
 
@@ -135,17 +135,17 @@ class MapState(MutableMapping[Any, Any]):
         return f"<{self.text()}>" if self._bucket is None else f"<{self.name} {dict(self)!r}>"
 
     def text(self) -> str:
-        """What is declared, as `explain` and the identity of a query say it."""
+        """The declaration as text, for `explain` and for the identity of a query."""
         ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
         return f"{self.kind} {self.name}{ttl}"
 
     @property
     def fixed(self) -> str | None:
-        """What must not change: entries are stored with the time at which they expire."""
+        """The part of the declaration that must not change: `ttl`, as expiry times are stored."""
         return None if self.ttl_us is None else self.text()
 
     def changes(self, encoder: Encoder) -> list[EntryChange]:
-        """What to write; a value that was looked up may have been changed in place."""
+        """The changes to write; a value that was only looked up may have been changed in place."""
         return [found for cell in self._cells.values() if (found := self._changed(cell, encoder))]
 
     def _changed(self, cell: _Cell, encoder: Encoder) -> EntryChange | None:
@@ -163,14 +163,14 @@ class MapState(MutableMapping[Any, Any]):
         return EntryChange(cell.name, StoredEntry(*at, data), gone=False)
 
     def _removed(self, cell: _Cell) -> EntryChange | None:
-        """What says that an entry is gone; None where nothing is stored of it."""
+        """The change that removes an entry; None where nothing of it is stored."""
         stored = cell.stored
         if stored is None or not stored.data:
             return None
         first = None if self._initial is None else self._initial.find(cell.key)
         if first is None:
             return EntryChange(cell.name, stored, gone=True)
-        # What hides a row goes with the oldest layer. The row of a table stays beneath it.
+        # A tombstone is dropped from the oldest layer, and the table's row would show again.
         return EntryChange(cell.name, StoredEntry(0, first.until_us, _NOTHING), gone=False)
 
     def _live(self, key: Any) -> _Cell:
@@ -191,7 +191,7 @@ class MapState(MutableMapping[Any, Any]):
         return cell
 
     def _in_table(self, key: Any) -> StoredEntry | None:
-        """What the table of initial state has of a key that nothing is stored of."""
+        """The initial entry of a key that has no stored one."""
         first = None if self._initial is None else self._initial.find(key)
         return None if first is None else self._begun(first)
 
@@ -222,7 +222,7 @@ class MapState(MutableMapping[Any, Any]):
             self._all_read = True
 
     def _named(self, key: Any) -> tuple[Any, bytes]:
-        """The plain key that stands for a key, and the name of its row; TypeError if none does."""
+        """The plain key of a key, and the name of its row; TypeError if it has no plain key."""
         try:
             plain = plain_key(key)
         except TypeError as error:
@@ -264,7 +264,7 @@ class ValueState:
         self._stored[_ONLY] = value
 
     def exists(self) -> bool:
-        """Whether it was set, and neither cleared since nor expired."""
+        """Whether it was set, and has neither been cleared nor expired since."""
         return _ONLY in self._stored
 
     def clear(self) -> None:
@@ -275,12 +275,12 @@ class ValueState:
         return f"<{self.text()}>"
 
     def text(self) -> str:
-        """What is declared, as that of a map."""
+        """The declaration as text, like that of a map."""
         return self.kind + self._stored.text().removeprefix(MapState.kind)
 
     @property
     def fixed(self) -> str | None:
-        """What must not change, as that of a map."""
+        """The part of the declaration that must not change, like that of a map."""
         return None if self.ttl_us is None else self.text()
 
 
@@ -310,11 +310,11 @@ class StateDeclarations:
         )
 
     def fixed(self) -> list[str]:
-        """What is declared that must not change while there is a checkpoint, as text."""
+        """The parts of declarations that must not change while a checkpoint exists, as text."""
         return [text for state in self.declared.values() if (text := state.fixed) is not None]
 
     def close(self) -> None:
-        """From now on only what is declared can be had."""
+        """End the declarations: from now on a name only gives what it declared."""
         self._open = False
 
     def _named(self, name: str, kind: type[_Kind], make: Callable[[], _Kind]) -> _Kind:
@@ -331,7 +331,7 @@ class StateDeclarations:
 
 
 def _data(encoder: Encoder, key: Any, value: Any, path: str) -> bytes:
-    """A value as it is stored, with the key where the name of its row gives another, equal one."""
+    """The stored bytes of a value; with the key, if that differs from its plain key."""
     return encoder.packed([value] if plain_key(key) is key else [value, key], path)
 
 

@@ -1,7 +1,7 @@
 """Finds the rows of buckets in mapped segments.
 
-Layers are searched where they lie: an entry costs a binary search in each layer of its bucket,
-newest first, and nothing is copied but what is asked for.
+An entry costs a binary search in each layer of its bucket, newest first. The search works on the
+mapped files, and only the entry that was asked for is copied.
 """
 
 from __future__ import annotations
@@ -13,42 +13,39 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, ints
-from tidegate.operate.kernels.order import flat
+from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import ENTRY, HEAD
 from tidegate.operate.process.key import StoredEntry, entry_of, span_of
 
-Ints = npt.NDArray[np.int64]
-
 
 class StoredState:
-    """The state of the buckets of one instance: rows of STATE in layers, the oldest first.
+    """The state of one instance's buckets: tables of STATE, the oldest layer first.
 
-    Costs O(buckets * log(rows)) for each layer.
+    To make it costs O(buckets * log(rows)) for each layer.
     """
 
     def __init__(self, layers: Sequence[pa.Table], buckets: Sequence[int]) -> None:
         self._places = {bucket: place for place, bucket in enumerate(buckets)}
         self._layers = [_Layer(rows, buckets) for rows in reversed(layers)]
         self.pending_us = np.full(len(buckets), MAX_US, np.int64)
-        """The earliest timers, by bucket."""
+        """The earliest timer of each bucket."""
         self._head_in = np.full(len(buckets), -1, np.int64)
-        """By bucket, in which layer its newest head is, counted from the newest; -1 for none."""
+        """The layer with the newest head of each bucket; the newest layer is 0, and -1 is none."""
         for number, layer in enumerate(self._layers):
             fresh = layer.has_head & (self._head_in < 0)
             self._head_in[fresh] = number
             self.pending_us[fresh] = layer.pending_us(fresh)
 
     def new(self) -> list[int]:
-        """The buckets of which nothing is stored."""
+        """The buckets without any stored row."""
         return [bucket for bucket, place in self._places.items() if self._head_in[place] < 0]
 
     def bucket(self, bucket: int) -> StoredBucket:
-        """What is stored of a bucket that is not new."""
+        """The stored rows of a bucket that is not new."""
         place = self._places[bucket]
         head = self._layers[self._head_in[place]]
         spans = [(layer, *layer.spans[place]) for layer in self._layers]
@@ -64,13 +61,13 @@ class StoredBucket:
         self._parts = parts
 
     def find(self, name: bytes) -> StoredEntry | None:
-        """The entry of a name; None where there is none, or it is hidden."""
+        """The entry of a name; None where there is none, or where it was removed."""
         entry = entry_of(name)
         for layer, low, high in self._parts:
             place = layer.place(entry, name, low, high)
             if place >= 0:
                 return StoredEntry(layer.numbers[place], layer.until_us[place], layer.values[place])
-            # Rows that hide sort last.
+            # Rows that hide sort last, so the last row of the bucket says whether there are any.
             if (
                 layer.entries[high - 1] >= HIDES
                 and layer.place(entry | HIDES, name, low, high) >= 0
@@ -79,7 +76,7 @@ class StoredBucket:
         return None
 
     def load(self, prefix: bytes) -> dict[bytes, StoredEntry]:
-        """All entries whose names begin so, by name; costs O(entries of the state)."""
+        """All entries whose names begin with a prefix; costs O(entries of the state)."""
         found: dict[bytes, StoredEntry | None] = {}
         for layer, low, high in self._parts:
             for hides in (0, HIDES):
@@ -93,7 +90,7 @@ class StoredBucket:
 
 
 class _Layer:
-    """The rows of one segment, as plain memory."""
+    """The rows of one segment as memory views, which Python reads without making Arrow scalars."""
 
     def __init__(self, rows: pa.Table, buckets: Sequence[int]) -> None:
         self._rows = rows
@@ -107,12 +104,12 @@ class _Layer:
         self.has_head = some.copy()
         self.has_head[some] = entry[self._starts[some]] == HEAD
 
-    def pending_us(self, buckets: npt.NDArray[np.bool_]) -> Ints:
+    def pending_us(self, buckets: Mask) -> Ints:
         """The earliest timers of the heads of these buckets."""
         return ints(self._rows, "pending_us")[self._starts[buckets]]
 
     def place(self, entry: int, name: bytes, low: int, high: int) -> int:
-        """Where between two places the row of a name is; -1 if nowhere."""
+        """The place of the row of a name between `low` and `high`; -1 if there is none."""
         entries = self.entries
         place = bisect_left(entries, entry, low, high)
         while place < high and entries[place] == entry:
@@ -147,7 +144,7 @@ class _Part(NamedTuple):
 
 
 class _ByteColumn:
-    """The values of a column of bytes, each copied when it is asked for."""
+    """A column of bytes; a value is copied only when it is asked for."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         array = flat(column)

@@ -57,9 +57,9 @@ def rebuilt(names: list[str], ts_us: int, values: list[Any]) -> Tuple:
 
 
 def python_values(column: pa.ChunkedArray) -> list[Any]:
-    """Cells as Python has them; times have the one UTC that snapshots know best.
+    """Cells as Python values; times are in `datetime.UTC`, which snapshots write fastest.
 
-    OverflowError, with the first of them, where times or dates are of years that Python lacks.
+    Raises OverflowError, with the first such value, for times outside the years 1 to 9999.
     """
     is_date, is_time = pa.types.is_date32(column.type), pa.types.is_timestamp(column.type)
     times = column.cast(pa.timestamp("us")) if is_time else column

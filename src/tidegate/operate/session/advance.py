@@ -1,4 +1,4 @@
-"""Adds pieces to the sessions that are open, and ends those that nothing can add to any more."""
+"""Adds pieces to open sessions, and ends the sessions that no later tuple can extend."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.session.piece import cut, grouped, merged
@@ -19,8 +20,8 @@ from tidegate.schema import TIME
 class SessionTurn:
     """What a batch makes of the sessions of an instance.
 
-    `results` are those that have ended, in the order of the output; `opened` stay in memory, and
-    `stored` is what is written of them.
+    `results` are the sessions that have ended, in the order of the output. `opened` are the open
+    ones, for memory. `stored` are the rows to write.
     """
 
     results: pa.Table
@@ -31,13 +32,17 @@ class SessionTurn:
 def advance(
     spec: SessionSpec, opened: pa.Table, pieces: pa.Table, *, frontier_us: int, batch: int
 ) -> SessionTurn:
-    """Add the pieces of a batch, in any order; their tuples are later than all of open sessions.
+    """Add the pieces of a batch, in any order; their tuples must be later than all stored ones.
 
-    Costs O(open sessions) for their keys and O(pieces) for states. What is stored of a session is
-    a row for each batch that has added to it, which lives as long as the session would have
-    without later tuples. A session that outlives such a row is stored as a whole. That is at most
-    twice within a gap of event time: what it outlived the row by has come since then.
+    Costs O(open sessions) for their keys, and O(pieces) for states.
+
+    A batch stores one row for each session that it extends. A row lives as long as the session
+    would have lived without later tuples. So no row needs a tombstone: the rows of an ended session
+    die by themselves. A session that outlives one of its rows is stored as a whole, as one row.
+    That happens at most twice within a gap of event time, because tuples of that whole gap must
+    have come in between.
     """
+    # Three kinds of sessions, in this order in `after`: not touched, grown, and new ones.
     news, place = _news(spec, opened, pieces)
     known = place >= 0
     again, rest = opened.take(pa.array(place[known])), np.ones(opened.num_rows, np.bool_)
@@ -48,7 +53,7 @@ def advance(
     ended, outlived = (_before(spec, after, name, frontier_us) for name in (LAST, LIVE))
     is_grown = slice(int(rest.sum()), after.num_rows - fresh.num_rows)
     whole = outlived.copy()
-    whole[is_grown.stop :] = True
+    whole[is_grown.stop :] = True  # a new session has no other row
     part = ~(ended | outlived)[is_grown]
     after = _with_live(spec, after, np.where(whole, ints(after, LAST), ints(after, LIVE)))
     parts = _with_live(spec, news.filter(pa.array(known)).filter(pa.array(part)), None)
@@ -62,10 +67,7 @@ def advance(
 
 
 def together(spec: SessionSpec, rows: pa.Table) -> pa.Table:
-    """The open sessions of stored rows in any order.
-
-    A row that is whole replaces those of earlier batches.
-    """
+    """Rebuild open sessions from stored rows in any order; a whole row replaces earlier ones."""
     if not rows.num_rows:
         return spec.open_schema.empty_table()
     by_key, batch = grouped(spec, [rows]), ints(rows, BATCH)
@@ -84,14 +86,15 @@ def together(spec: SessionSpec, rows: pa.Table) -> pa.Table:
 
 
 def needed_from(spec: SessionSpec, frontier_us: int) -> int:
-    """The least time of a last tuple to which another could still be added."""
+    """A session whose last tuple is before this time can get no more tuples."""
     return frontier_us if frontier_us in (MIN_US, MAX_US) else frontier_us - spec.gap_us
 
 
 def _news(spec: SessionSpec, opened: pa.Table, pieces: pa.Table) -> tuple[pa.Table, Ints]:
-    """What a batch adds to each session that it adds to, with the ends of the whole session.
+    """One row for each session that the batch extends or begins, with the states of its new tuples.
 
-    Beside it the open session that each is, or -1.
+    The times of a row are those of the whole session. The second value has the open session of each
+    row, or -1 for a new session.
     """
     tables = opened, pieces
     first, last = (np.concatenate([ints(t, name) for t in tables]) for name in (START, LAST))
@@ -107,7 +110,7 @@ def _news(spec: SessionSpec, opened: pa.Table, pieces: pa.Table) -> tuple[pa.Tab
 
 
 def _grown(spec: SessionSpec, opened: pa.Table, news: pa.Table) -> pa.Table:
-    """Open sessions, each with what is added to it."""
+    """Merge each open session with what the batch adds to it."""
     groups = Groups(np.tile(np.arange(news.num_rows), 2), news.num_rows)
     names = spec.piece_schema.names
     both = pa.concat_tables([opened.select(names), news])
@@ -121,7 +124,7 @@ def _before(spec: SessionSpec, rows: pa.Table, name: str, frontier_us: int) -> M
 
 
 def _with_live(spec: SessionSpec, rows: pa.Table, live: Ints | None) -> pa.Table:
-    """Rows that live so long; as long as they would without later tuples, where nothing is said."""
+    """Set how long rows live; None: as long as without later tuples."""
     live = ints(rows, LAST) if live is None else live
     columns = [rows.column(name) for name in spec.piece_schema.names]
     return pa.Table.from_arrays([*columns, pa.array(live)], schema=spec.open_schema)
@@ -133,7 +136,7 @@ def _stored(spec: SessionSpec, rows: pa.Table, batch: int, *, whole: bool) -> pa
 
 
 def _results(spec: SessionSpec, ended: pa.Table) -> pa.Table:
-    """Sessions as rows, by their ends and keys."""
+    """Ended sessions as rows, sorted by their ends and keys."""
     end = ints(ended, LAST) + spec.gap_us
     keys = [flat(ended.column(name)) for name, _ in spec.keys]
     ranks = [rank_integers(end), *map(rank, keys)]
@@ -141,7 +144,6 @@ def _results(spec: SessionSpec, ended: pa.Table) -> pa.Table:
     ended, end = ended.take(pa.array(order)), end[order]
     columns = [pa.array(ints(ended, START)).view(TIME), pa.array(end).view(TIME)]
     columns += [ended.column(name) for name, _ in spec.keys]
-    for function in spec.functions:
-        states = [flat(ended.column(name)) for name, _ in function.state]
-        columns.append(function.family.finish(states))
+    pairs = zip(spec.functions, states_in(spec.functions, ended), strict=True)
+    columns += [function.family.finish(states) for function, states in pairs]
     return pa.Table.from_arrays(columns, schema=spec.result_schema)

@@ -1,8 +1,8 @@
 """Gives rows of sessions before they have ended: EMIT EVERY.
 
-Tuples come in the order of time, so an open session only grows: no session is ever merged with a
-later one, and an early row is replaced by the next row with its key and `window_start`. Pieces are
-cut at the marks, so a row is a merge of whole pieces.
+Tuples come in the order of time, so an open session only grows and is never merged with another
+one. The next row with the same key and `window_start` replaces an early row. Pieces end at marks,
+so a row is a merge of whole pieces.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.collect.window import WindowOrder
-from tidegate.operate.aggregate.early import emitted_schema, mark_after, mark_text, steps_of
-from tidegate.operate.aggregate.overlap import words_of
+from tidegate.operate.aggregate.early import (
+    bounded_steps,
+    emitted_schema,
+    mark_after,
+    mark_text,
+    merged_results,
+)
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat
-from tidegate.operate.kernels.window import expand
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.session.operator import SessionAggregate
 from tidegate.operate.session.piece import cut, grouped
@@ -30,7 +35,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True)
 class MarkedSessions(SessionSpec):
-    """Sessions whose pieces end at marks, the multiples of `every_us`."""
+    """Sessions whose pieces end at marks: the multiples of `every_us`."""
 
     every_us: int = 1
 
@@ -40,7 +45,7 @@ class MarkedSessions(SessionSpec):
 
 @dataclass(frozen=True)
 class EarlySessions(SessionAggregate):
-    """Sessions that also give rows at every mark while they are open, if they have changed."""
+    """Also gives rows of open sessions at every mark, if they have changed since the last one."""
 
     spec: MarkedSessions
 
@@ -63,13 +68,13 @@ class EarlySessions(SessionAggregate):
 
 
 _FIRST, _NEWEST, _SINCE, _UNTIL, _MARK = range(5)
-"""What is known of a row to give: its first and last piece, when its session begins and would end,
-and its mark."""
+"""The lines of an array of rows to give: first and last piece, when the session begins and would
+end, and the mark."""
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Sessions that were open, and pieces: by session, and within one by mark."""
+    """Open sessions and new pieces, sorted by session and mark."""
 
     spec: MarkedSessions
     pieces: pa.Table
@@ -100,39 +105,32 @@ class _Held:
         )
 
     def rows(self, above_us: int, upto_us: int) -> Ints:
-        """The rows of sessions that are open at marks with above_us < mark <= upto_us."""
+        """The rows for sessions that are open at marks with above_us < mark <= upto_us."""
         if not len(self.mark):
             return np.empty((5, 0), np.int64)
-        other = self.session[1:] != self.session[:-1]
-        begins = np.append(True, other | (self.mark[1:] != self.mark[:-1]))
-        heads = np.flatnonzero(begins)
-        newest = np.append(heads[1:], len(begins)) - 1
+        opens = run_starts(self.session)
+        heads = np.flatnonzero(run_starts(self.session, self.mark))
+        newest = np.append(heads[1:], len(opens)) - 1
         until = np.maximum.reduceat(self.last, heads) + self.spec.gap_us
         mark = self.mark[heads]
+        # A session that would end before the mark is not open there: it gives its final row only.
         due = (mark > above_us) & (mark <= upto_us) & (until >= mark)
-        first = np.flatnonzero(np.append(True, other))[np.cumsum(np.append(0, other))]
+        first = np.flatnonzero(opens)[np.cumsum(opens) - 1]
         held = np.stack([first[heads], newest, self.since[heads], until, mark])[:, due]
         order = np.lexsort((self.keys[held[_NEWEST]], held[_UNTIL], held[_MARK]))
         found: Ints = held[:, order]
         return found
 
     def steps(self, rows: Ints) -> Iterator[Ints]:
-        """The same in tables that copy a bounded number of words each."""
-        words = np.ones(len(self.mark) + 1, np.int64)
-        for states in self._states:
-            words[1:] += words_of(states, len(self.mark))
-        words = np.cumsum(words)
-        for some in steps_of(words[rows[_NEWEST] + 1] - words[rows[_FIRST]]):
+        """Cut rows into steps that copy a bounded number of words each."""
+        first, newest = rows[_FIRST], rows[_NEWEST]
+        for some in bounded_steps(self._states, len(self.mark), first, newest):
             yield rows[:, some]
 
     def table(self, schema: pa.Schema, rows: Ints) -> pa.Table:
         """The rows with their results."""
-        group, place = expand(rows[_FIRST], rows[_NEWEST])
-        groups, taken = Groups(group, rows.shape[1]), pa.array(place)
-        results = [
-            f.family.finish(f.family.merge(groups, [column.take(taken) for column in states]))
-            for f, states in zip(self.spec.functions, self._states, strict=True)
-        ]
+        spans = rows[_FIRST], rows[_NEWEST]
+        results = merged_results(self.spec.functions, self._states, *spans)
         head = pa.array(rows[_NEWEST])
         keys = [flat(self.pieces.column(name)).take(head) for name, _ in self.spec.keys]
         since, until, mark = (pa.array(rows[at]).view(TIME) for at in (_SINCE, _UNTIL, _MARK))
@@ -142,5 +140,4 @@ class _Held:
 
     @property
     def _states(self) -> list[States]:
-        functions = self.spec.functions
-        return [[flat(self.pieces.column(name)) for name, _ in f.state] for f in functions]
+        return states_in(self.spec.functions, self.pieces)

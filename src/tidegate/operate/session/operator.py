@@ -39,9 +39,9 @@ from tidegate.route.partitioner import Partitioner, Router
 
 @dataclass(frozen=True)
 class SessionFolding:
-    """Who folds tuples into pieces: `deal` is done by map tasks, `pieces` by instances.
+    """Where tuples are folded into pieces: map tasks call `deal`, and instances call `pieces`.
 
-    `step` names the work of map tasks in a plan, and `side` says where functions are folded.
+    `step` is the work of map tasks in a plan, and `side` says where functions are folded.
     """
 
     deal: Callable[[SessionSpec, pa.Table, Router], pa.Table]
@@ -65,7 +65,7 @@ FOLDED_BY_INSTANCE = SessionFolding(placed, fold_after, "route", "in the instanc
 class SessionAggregate(Operator):
     """Keeps the open sessions of each group, and puts out those that can get no more tuples.
 
-    A key is at one instance: the total work is the same for any number of them.
+    Each key is at one instance, so the total work is the same for any number of instances.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -87,7 +87,7 @@ class SessionAggregate(Operator):
         return work.by_bucket(dealt)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        """Add the batch's tuples to their sessions, and put out those that have ended."""
+        """Add the batch's tuples to their sessions, and put out the sessions that have ended."""
         spec, news = self.spec, together(arrived)
         opened = read_sessions(work, spec)
         work.spans.mark("instance read state")
@@ -115,7 +115,7 @@ class SessionAggregate(Operator):
     def results(
         self, work: InstanceWork, opened: pa.Table, pieces: pa.Table, ended: pa.Table
     ) -> pa.Table:
-        """The rows of a batch: sessions that have ended, from those that were open and pieces."""
+        """The rows of a batch; here simply the sessions that have ended."""
         return ended
 
     @property

@@ -1,8 +1,8 @@
-"""Folds tuples into pieces of sessions, cuts pieces into sessions, and merges those of one.
+"""Folds tuples into pieces of sessions, divides pieces into sessions, and merges pieces.
 
-Without a MAX it does not matter which tuples a piece is made of: pieces that are no further apart
-than the gap are of one session. With a MAX it does, because a session ends at a time after its
-first tuple: so tuples are folded where the sessions that are open are known.
+Without a MAX any neighbouring tuples can be one piece: pieces that are no further apart than the
+gap are of one session. With a MAX a session ends some time after its first tuple, so the cut
+depends on where open sessions began. Then tuples are folded at the instance that knows them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
+from tidegate.operate.aggregate.function import fold_rows, merge_rows
 from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers
 from tidegate.operate.session.spec import BUCKET, LAST, START, SessionSpec
@@ -22,7 +23,7 @@ from tidegate.route.partitioner import Router
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions of some rows: the number of each row's, and where each begins and ends."""
+    """The sessions of some rows: `numbers` by row; first and last time by session."""
 
     numbers: Ints
     starts: Ints
@@ -30,11 +31,11 @@ class Sessions:
 
 
 def fold(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
-    """Pieces of tuples in any order, with the buckets of their keys; for sessions without a MAX.
+    """Fold tuples, in any order, into pieces with their buckets; only for sessions without a MAX.
 
     `rows` has `ts` (int64 microseconds), the key and argument columns, and for functions of the
-    total order also `src` and `seq`. Costs O(rows) where they come in the order of time, as those
-    of a source without disorder do, and a sort where they do not.
+    total order also `src` and `seq`. Costs O(rows) if they come in the order of time, otherwise a
+    sort.
     """
     by_key, bucket = _routed(spec, rows, router)
     ts = integers(flat(rows.column(TS)))
@@ -42,7 +43,7 @@ def fold(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
 
 
 def placed(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
-    """Tuples with the buckets of their keys, for `fold_after`."""
+    """Give tuples the buckets of their keys, for `fold_after`."""
     _, bucket = _routed(spec, rows, router)
     used = {TS, *(name for name, _ in spec.keys), *(n for f in spec.functions for n in f.inputs)}
     names = [name for name in rows.column_names if name in used]
@@ -50,7 +51,7 @@ def placed(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
 
 
 def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
-    """Pieces of tuples that have their buckets, all later than those of open sessions."""
+    """Fold tuples that have their buckets into pieces; all are later than the open sessions."""
     ts = integers(flat(rows.column(TS)))
     by_key = grouped(spec, [opened, rows])
     first = np.concatenate([ints(opened, START), ts])
@@ -61,7 +62,7 @@ def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
 
 
 def _divided(spec: SessionSpec, found: Sessions, ts: Ints) -> Sessions:
-    """Sessions of tuples, each in as many pieces as it has slots."""
+    """Divide sessions of tuples into pieces, one for each slot (`SessionSpec.slots`)."""
     slots = spec.slots(ts)
     if slots is None:
         return found
@@ -70,7 +71,7 @@ def _divided(spec: SessionSpec, found: Sessions, ts: Ints) -> Sessions:
 
 
 def _bounded(groups: Groups, ts: Ints) -> Sessions:
-    """Groups of tuples, with the first and the last time of each."""
+    """The first and the last time of each group of tuples."""
     starts, lasts = np.full(groups.n, ts.max()), np.full(groups.n, ts.min())
     np.minimum.at(starts, groups.codes, ts)
     np.maximum.at(lasts, groups.codes, ts)
@@ -78,9 +79,14 @@ def _bounded(groups: Groups, ts: Ints) -> Sessions:
 
 
 def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
-    """Divide pieces, in any order, into sessions of their keys."""
+    """Divide pieces into sessions of their keys; tuples are pieces too.
+
+    Pieces may come in any order. Costs O(pieces) if they come by their first times, otherwise a
+    sort.
+    """
     from tidegate.operate.kernels.session_loop import sessions
 
+    # The loop needs the pieces in the order of time, over all keys; most sources give them so.
     codes, order = by_key.codes, None
     if bool((first[1:] < first[:-1]).any()):
         order = np.argsort(first, kind="stable")
@@ -94,7 +100,7 @@ def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
 
 
 def grouped(spec: SessionSpec, tables: Sequence[pa.Table]) -> Groups:
-    """The keys of the rows of tables, one after the other."""
+    """Number the keys in the rows of tables, taken one after the other."""
     keys = zip(*(_keys(spec, table) for table in tables), strict=True)
     ranks = [rank(pa.concat_arrays(parts)) for parts in keys]
     return dense(pack(ranks, sum(table.num_rows for table in tables)))
@@ -103,17 +109,15 @@ def grouped(spec: SessionSpec, tables: Sequence[pa.Table]) -> Groups:
 def merged(
     spec: SessionSpec, pieces: pa.Table, groups: Groups, starts: Ints, lasts: Ints
 ) -> pa.Table:
-    """A piece for each group, from its start to its last tuple; all groups have pieces.
+    """Merge the pieces of each group in the order of the rows; every group must have some.
 
-    States are merged in the order of the rows.
+    `starts` and `lasts` are the first and last times of the merged pieces.
     """
     head = pa.array(groups.rows)
     bucket = flat(pieces.column(BUCKET)).take(head)
     columns = [bucket, pa.array(starts), pa.array(lasts)]
     columns += [flat(pieces.column(name)).take(head) for name, _ in spec.keys]
-    for function in spec.functions:
-        states = [flat(pieces.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    columns += merge_rows(spec.functions, groups, pieces)
     return pa.Table.from_arrays(columns, schema=spec.piece_schema)
 
 
@@ -131,15 +135,8 @@ def _pieces(spec: SessionSpec, rows: pa.Table, bucket: pa.Array, found: Sessions
     head = pa.array(groups.rows)
     columns = [bucket.take(head), pa.array(found.starts)]
     columns += [pa.array(found.lasts), *(key.take(head) for key in _keys(spec, rows))]
-    for function in spec.functions:
-        inputs = [_input(rows, name) for name in function.inputs]
-        columns += function.family.fold(groups, inputs)
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.piece_schema)
-
-
-def _input(rows: pa.Table, name: str) -> pa.Array:
-    column = flat(rows.column(name))
-    return pa.array(integers(column)) if name == TS else column
 
 
 def _keys(spec: SessionSpec, rows: pa.Table) -> list[pa.Array]:

@@ -1,31 +1,29 @@
-"""What an aggregate over sessions computes, and the columns of its state and results."""
+"""The definition of an aggregate over sessions, and the columns of its state and results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.duration import session_text
-from tidegate.errors import QueryError
-from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.order import Ints, is_ordered
-from tidegate.schema import TIME, type_name
+from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
+from tidegate.operate.kernels.order import Ints
+from tidegate.schema import TIME
 
 BUCKET, START, LAST = "bucket", "start", "last"
 LIVE, BATCH, WHOLE = "live", "batch", "whole"
 
 
 @dataclass(frozen=True)
-class SessionSpec:
+class SessionSpec(FieldsSent):
     """An aggregate over the sessions of each group; no keys means one group.
 
-    Neighbours at most `gap_us` apart are of one session, unless one is more than `max_us` after
-    its first tuple. A **piece** is what some neighbouring tuples of a session come to: when the
-    first and the last of them are, and the states of the functions.
+    Neighbours at most `gap_us` apart are of one session. A session takes no tuple that is more than
+    `max_us` after its first. A **piece** is some neighbouring tuples of a session, folded: the
+    first and the last time, and the states of the functions.
     """
 
     gap_us: int
@@ -34,29 +32,18 @@ class SessionSpec:
     functions: tuple[Function, ...]
 
     def __post_init__(self) -> None:
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        names = self.state_schema.names
-        if len(set(names)) != len(names):
-            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.state_schema)
 
     def __str__(self) -> str:
         return session_text(self.gap_us, self.max_us)
 
     @property
     def longest_us(self) -> int:
-        """From the first to the last tuple of a session, at most."""
+        """The longest time from the first to the last tuple of a session."""
         return MAX_US if self.max_us is None else self.max_us
 
     def slots(self, times: Ints) -> Ints | None:
-        """Numbers of the times that no piece may reach beyond, where there are such."""
+        """The slot of each time: no piece may have tuples of two slots. None: no such limit."""
         return None
 
     @cached_property
@@ -67,12 +54,12 @@ class SessionSpec:
 
     @cached_property
     def open_schema(self) -> pa.Schema:
-        """The columns of open sessions in memory; `live` is the least that stored rows have."""
+        """The columns of open sessions in memory; `live` is the smallest of their stored rows."""
         return self.piece_schema.append(pa.field(LIVE, pa.int64()))
 
     @cached_property
     def state_schema(self) -> pa.Schema:
-        """The columns of stored rows; see `state`."""
+        """The columns of stored rows (`state.py`)."""
         added = (pa.field(BATCH, pa.int64()), pa.field(WHOLE, pa.bool_()))
         return pa.schema([*self.open_schema, *added])
 

@@ -1,8 +1,8 @@
-"""Stores the sessions that are open, and finds them again.
+"""Stores open sessions, and reads them again.
 
-A batch writes what it adds to sessions, see `advance`. A row counts until the frontier is more than
-a gap after its `live`, and what is then still open was stored again: so what has ended goes with
-the files that have it, and nothing has to be marked as gone.
+A batch writes what it adds to sessions (`advance`). A row counts until the frontier is more than a
+gap after its `live`. A session that is still open then was stored again before. So the rows of
+ended sessions are deleted with their files, and no tombstones are needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SESSIONS = "sessions"
 
 @dataclass(frozen=True)
 class SessionKeeper(Keeper):
-    """Rows of open sessions, as long as a tuple may come that is of the session."""
+    """Keeps the rows of open sessions until no tuple can extend the session."""
 
     spec: SessionSpec
     order = LIVE
@@ -54,7 +54,7 @@ class SessionKeeper(Keeper):
 
 
 def read_sessions(work: InstanceWork, spec: SessionSpec) -> pa.Table:
-    """The open sessions of an instance: left in memory by the batch before, or stored."""
+    """The open sessions of an instance: left in memory by the batch before, or read."""
     held: pa.Table | None = work.kept.take(SESSIONS)
     if held is not None:
         return held
@@ -71,9 +71,10 @@ def read_sessions(work: InstanceWork, spec: SessionSpec) -> pa.Table:
 
 
 def write_sessions(work: InstanceWork, spec: SessionSpec, stored: pa.Table) -> tuple[Segment, ...]:
-    """What a batch adds, as a segment of its own where there is any.
+    """Write what a batch adds as one segment; no segment where it adds nothing.
 
-    Its rows are in the same order wherever the open sessions came from.
+    The rows are sorted, so that the bytes do not depend on whether the open sessions came from
+    memory or from segments.
     """
     if not stored.num_rows:
         return ()

@@ -1,7 +1,7 @@
 """Finds the rows of a table that may fit a tuple: a stretch of them in a sorted order.
 
-Each class sorts the rows in its way, those of a key together, and gives for every tuple where its
-stretch begins and ends. A stretch has all rows that fit, and may have others.
+Each class sorts the rows in its own way, by key first, and gives the begin and end of the stretch
+of every tuple. A stretch has all rows that fit, and may have others.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Stretch = tuple[Ints, Ints]
 """For each tuple the first place of its rows, and the one after the last."""
 
 NO_ROW = -1
-"""The place of a row that is not there."""
+"""The place that stands for no row."""
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ByKey:
-    """The rows of each key, in their order in the table; `order` has their positions there."""
+    """Rows by key, in their order in the table within a key; `order` has their positions there."""
 
     def __init__(self, keys: Ints, size: int) -> None:
         self.order = _sorted(keys, keys != NO_KEY)
@@ -40,7 +40,10 @@ class ByKey:
 
 
 class ByValue:
-    """The rows of each key by a value that tuples bound from below, from above, or both."""
+    """Rows by key, then by a value that tuples bound from below, from above, or both.
+
+    Keys and ranks of values are packed into one integer, so that one search finds an end.
+    """
 
     def __init__(self, keys: Ints, values: Values) -> None:
         self.order = _sorted(values, (keys != NO_KEY) & ~np.isnan(values))
@@ -71,11 +74,12 @@ class ByValue:
 
 
 class ByInterval:
-    """The rows of each key as intervals, for tuples that have a value inside of them.
+    """Rows by key as intervals, for tuples that have a value inside of them.
 
-    Rows are sorted by their lower ends. Up to each place the greatest upper end is known, so the
-    stretch of a value begins where one reaches it, and ends where the next lower end is above it.
-    Intervals of a table without a key that do not overlap, as those of addresses, need one search.
+    Rows are sorted by their lower ends, and up to each place the greatest upper end is known. So
+    the stretch of a value begins at the first row whose greatest upper end reaches it, and ends
+    before the first lower end above it. Where a table has no key and its intervals do not overlap,
+    as ranges of network addresses, they are `apart`: one search finds the only row.
     """
 
     def __init__(self, keys: Ints, low: Floats, high: Floats) -> None:
@@ -94,7 +98,7 @@ class ByInterval:
         self._reached = np.maximum.accumulate(reached)
 
     def only(self, keys: Ints, values: Floats) -> Ints:
-        """The place of the row that a value may be in, where intervals are `apart`."""
+        """The place of the row whose interval has a value, NO_ROW for none; if they are `apart`."""
         place = self._lows.up_to(values) - 1
         # Before the first is place -1, whose upper end nothing reaches; NaN compares false.
         return np.where((keys != NO_KEY) & (self._ends[place] >= values), place, NO_ROW)
@@ -109,13 +113,13 @@ class ByInterval:
 
 
 def _sorted(values: Values, usable: npt.NDArray[np.bool_]) -> Ints:
-    """The usable rows by a value, those of equal ones as they stand."""
+    """The usable rows in the stable order of their values."""
     rows = np.flatnonzero(usable)
     return rows[np.argsort(values[rows], kind="stable")]
 
 
 def expanded(tuples: Ints, first: Ints, counts: Ints) -> Stretch:
-    """Tuples with the places of their candidates, which are `counts` from the `first` on."""
+    """Pairs of tuples and places, `counts` places from `first` on for each tuple."""
     if len(counts) and counts.min() == 1 == counts.max():
         return tuples, first
     p = np.repeat(tuples, counts)

@@ -1,7 +1,7 @@
-"""Deals the rows of a large table by the hashes of its keys, holding a part of them at a time.
+"""Divides the rows of a large table into parts by the hashes of its keys, in bounded memory.
 
-Rows are gathered to runs, each sorted by the hashes of a key and spilled. When all are there, the
-parts are made one by one, of what each run has for them.
+It is an external sort. Rows are gathered into runs; each run is sorted by the hashes of a key and
+spilled. When all rows are there, the parts are written one by one, from what each run has for them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from tidegate.operate.table_join.key import TableKey
 from tidegate.state.store import Store
 
 MOST_BITS = 8
-"""There are at most two to this power parts, because each manifest names them."""
+"""There are at most two to this power parts, because each manifest names all of them."""
 
 RUNS, PARTS = 4, 16
-"""The table that a task may hold whole is so many runs, or so many parts."""
+"""A run is a RUNS-th, and a part about a PARTS-th, of the size that a task may hold whole."""
 
 
 @dataclass
 class Dealing:
-    """Takes the rows of a table, and writes them for each of some keys.
+    """Takes the rows of a table and writes them once for each of some keys.
 
-    `whole_bytes` is how much of a table tasks hold whole: a run has a quarter of it and is held
-    twice while it is sorted. Besides, a part is held at a time, which has all rows of its keys.
+    `whole_bytes` is the size up to which tasks hold a table whole. A run has a quarter of it and is
+    in memory twice while it is sorted; later one part at a time is in memory, with all rows of its
+    keys. Call `add` for all rows, then `write` once.
     """
 
     store: Store
@@ -46,18 +47,19 @@ class Dealing:
     _runs: list[list[PartRows]] = field(default_factory=list, init=False)
 
     def add(self, rows: pa.Table, places: Ints | None = None) -> None:
-        """Take rows that follow those before them in the table, or have `places` in it."""
+        """Take rows; they follow the earlier ones, or have `places` in the table."""
         if places is None:
             places = np.arange(self.rows, self.rows + rows.num_rows)
         self._held.append((rows, places))
         self.rows += rows.num_rows
         self.bytes += rows.nbytes
         self._held_bytes += rows.nbytes
+        # Sorting takes a run's size once more, so a run is a quarter of what a task may hold.
         if self._held_bytes >= self.whole_bytes // RUNS:
             self._spill()
 
     def write(self, stem: str) -> dict[str, DealtTable]:
-        """The files of the table by the names of its keys; called once, after all rows."""
+        """Write the files of the table, and return them by the names of its keys."""
         self._spill()
         size = max(self.whole_bytes // PARTS, 1)
         bits = min(max(self.bytes // size, 1).bit_length() - 1, MOST_BITS)
@@ -78,7 +80,7 @@ class Dealing:
         return made
 
     def _spill(self) -> None:
-        """Write what is held as a run for each key."""
+        """Spill the rows in memory as one run for each key."""
         if not self._held:
             return
         table = pa.concat_tables([rows for rows, _ in self._held])

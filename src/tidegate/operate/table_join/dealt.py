@@ -1,9 +1,9 @@
-"""Rows of a table by the hashes of a key, in parts that are files of the checkpoint.
+"""Looks up rows of a large table, which is divided by the hashes of a key into files.
 
-The first bits of a hash say in which part its rows are. A part has them in the order of hashes, and
-those of one hash as the table has them. A lookup takes the rows out that its tuples may meet, and
-no others: it holds those and, where the checkpoint is elsewhere, the parts that caches have room
-for. Parts on this host are mapped.
+The files are the **parts** of the table; the first bits of a hash name the part. A part has its
+rows in the order of hashes, and those of one hash in the order of the table. A lookup copies the
+rows that its tuples may meet, and no others. Parts on this host are mapped; parts of a remote
+checkpoint are kept in caches as far as these have room.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FULL_BITS = 64
 
 
 class DealtTable(NamedTuple):
-    """A table by one key: how the names of its parts begin, and the bits of a part's number."""
+    """A table divided by one key: the stem of the names of its parts, and 2**`bits` parts."""
 
     stem: str
     bits: int
@@ -42,9 +42,9 @@ class DealtTable(NamedTuple):
         return tuple(f"{self.stem}-{n:05d}.arrow" for n in range(1 << self.bits))
 
     def candidates(self, store: Store, lookup: TableLookup, tuples: pa.Table) -> pa.Table:
-        """The rows whose keys have the hashes of tuples' keys, those of a key in the table's order.
+        """The rows whose keys have the hash of some tuple's key; rows of a key in table order.
 
-        Costs a search for each distinct key, and a copy of the rows.
+        Costs a search for each distinct key of the tuples, and a copy of the rows found.
         """
         hashes = hashes_of_tuples(lookup, tuples)
         names = [column for _, column in lookup.reads]
@@ -61,7 +61,7 @@ class DealtTable(NamedTuple):
         return pa.concat_tables(found)
 
     def _by_part(self, hashes: Hashes) -> Iterator[tuple[int, Hashes]]:
-        """The parts that some sorted hashes are in, with those of each."""
+        """The parts that have some of the hashes, which are sorted, with the hashes of each."""
         bounds = bounds_of_parts(hashes, self.bits)
         for number in np.flatnonzero(np.diff(bounds)).tolist():
             yield number, hashes[bounds[number] : bounds[number + 1]]
@@ -69,7 +69,7 @@ class DealtTable(NamedTuple):
 
 @dataclass(frozen=True)
 class PartRows:
-    """Rows by hash and place in the table: a part, or what is to be divided into parts."""
+    """Rows with the hash of their key and their place in the table: a part, or a run."""
 
     table: pa.Table
 
@@ -85,11 +85,11 @@ class PartRows:
 
     @property
     def rows(self) -> pa.Table:
-        """The columns of the table."""
+        """The columns of the table itself."""
         return self.table.select(range(OWN, self.table.num_columns))
 
     def search(self, wanted: Hashes) -> Ints:
-        """The positions of rows that have one of some distinct hashes."""
+        """The positions of the rows with any of some hashes, which are distinct and ascend."""
         hashes = self.hashes
         first = np.searchsorted(hashes, wanted)
         first, wanted = first[first < len(hashes)], wanted[first < len(hashes)]
@@ -98,20 +98,20 @@ class PartRows:
         return expanded(first, first, counts)[1]
 
     def columns(self, names: list[str], positions: Ints) -> pa.Table:
-        """Some columns of some rows, after their places in the table."""
+        """Some columns of some rows; the first column, without a name, has their places."""
         own, at = self.rows, pa.array(positions)
         cells = [self.table.column(PLACE), *(own.column(name) for name in names)]
         return pa.table([c.take(at) for c in cells], names=["", *names])
 
 
 def bounds_of_parts(hashes: Hashes, bits: int) -> Ints:
-    """Where each part begins in sorted hashes, and the end of the last."""
+    """Where each part begins among sorted hashes, and where the last one ends."""
     starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(FULL_BITS - bits if bits else 0)
     return np.append(np.searchsorted(hashes, starts), len(hashes))
 
 
 def rows_of_part(store: Store, file: str) -> PartRows:
-    """A part that was written; what others have fetched on this host is not fetched again."""
+    """A part from its file; what another process of this host has fetched is not fetched again."""
     files = store.files
     if files.local:
         return PartRows(from_bytes(files.buffer(file)))

@@ -1,4 +1,4 @@
-"""The rows of one version of a table, arranged so that those that fit a tuple are found at once."""
+"""Indexes the rows of one version of a table for one lookup."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.schema import event_times
 
 PIECE_PAIRS = 1_048_576
-"""So many candidates are asked at once whether they fit."""
+"""Conditions are evaluated on about so many candidates at a time."""
 
 ROW_BYTES = 64
-"""What an index holds for each row besides its columns, at most."""
+"""The most that an index holds for each row besides its columns."""
 
 Pairs = tuple[Ints, Ints]
-"""Positions of tuples and of rows of the table that belong together, in the order of both."""
+"""Positions of tuples and of rows of the table, pair by pair, in the order of both."""
 
 Search = Callable[[pa.Table, Ints, Ints], Stretch]
-"""The stretch of candidates for tuples, given their columns, their keys and their event times."""
+"""From the columns of tuples, their keys and their event times to the stretch of candidates."""
 
 Find = Callable[[pa.Table, Ints, Ints], Ints]
-"""The place of the only candidate of each tuple, NO_ROW for none, given the same."""
+"""From the same to the place of the only candidate of each tuple, NO_ROW for none."""
 
 Arrangement = tuple[Ints, Search | None, Find | None]
-"""The rows in the order in which they are searched, and one of both ways to do so."""
+"""The rows in the order in which they are searched, and exactly one of both ways to do so."""
 
 
 class TableIndex:
-    """A table as one lookup needs it: whole, built once for each version and lookup in a process,
-    or those rows of a large one that some tuples may meet, built for them.
+    """The rows of a table as one lookup searches them.
 
-    Holds the columns that the lookup reads, and at most `ROW_BYTES` a row. A tuple costs a search
-    among the keys, and with a range two more.
+    The rows are the whole table, indexed once for each version and lookup in a process; or those
+    rows of a large table that some tuples may meet, indexed for these. Holds the columns that the
+    lookup reads, and at most `ROW_BYTES` a row. A tuple costs a search among the keys, and two more
+    with a range.
     """
 
     def __init__(self, lookup: TableLookup, table: pa.Table) -> None:
@@ -79,11 +80,11 @@ class TableIndex:
 
     @property
     def single(self) -> bool:
-        """Whether no tuple can have more than one row."""
+        """Whether a tuple has at most one row, whatever the tuple."""
         return self._find is not None
 
     def partners(self, tuples: pa.Table, times: Ints) -> Ints:
-        """The row of each tuple, NO_ROW for none, where it is `single`; see `pairs`."""
+        """The row of each tuple, NO_ROW for none; only where the index is `single`."""
         assert self._find is not None
         s = self._row_at[self._find(tuples, self._key_numbers(tuples, len(times)), times)]
         for condition in self._lookup.rest:
@@ -93,7 +94,7 @@ class TableIndex:
         return s
 
     def pairs(self, tuples: pa.Table, times: Ints) -> Pairs:
-        """The rows that fit each tuple; `tuples` has the columns that the lookup asks of them."""
+        """The rows that fit each tuple; `tuples` must have the columns that conditions read."""
         if self.single:
             s = self.partners(tuples, times)
             p = np.flatnonzero(s != NO_ROW)
@@ -109,7 +110,7 @@ class TableIndex:
         return self._keys.find([evaluate(i.left_value, tuples) for i in self._equal], count)
 
     def _fitting(self, tuples: pa.Table, p: Ints, places: Ints) -> Pairs:
-        """Those candidates that meet the other conditions, in order."""
+        """The candidates that meet the other conditions, by tuple and then by row."""
         s = self._order[places]
         for condition in self._lookup.rest:
             fits = self._asked(condition, tuples, p, s)
@@ -120,7 +121,7 @@ class TableIndex:
         return p, s
 
     def _asked(self, condition: Expr, tuples: pa.Table, p: Ints | None, s: Ints) -> Mask:
-        """Whether pairs of tuples, all of them for None, and rows of the table fit."""
+        """Which pairs meet a condition; `p` are the tuples (None: all, once), `s` the rows."""
         between_pieces(len(s))
         columns, own = {"": pa.array(s)}, self.rows
         for name in columns_of(condition):
@@ -163,7 +164,7 @@ class TableIndex:
 
 
 def _range(lookup: TableLookup) -> PairInterval | None:
-    """The range that is searched: the first one with both ends, else the first."""
+    """The range that is searched: the first one with both ends (a band), else the first."""
     ranges = [i for i in lookup.intervals if i.kind != EQUAL]
     return min(ranges, key=lambda i: i.kind, default=None)
 
@@ -175,7 +176,7 @@ def _doubles(expr: Expr, table: pa.Table) -> Floats:
 
 
 def _pieces(first: Ints, last: Ints) -> Iterator[Pairs]:
-    """The tuples with the places of their candidates, some at a time."""
+    """Pairs of tuples and the places of their candidates, a bounded number at a time."""
     counts = last - first
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0

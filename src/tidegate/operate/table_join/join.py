@@ -1,4 +1,4 @@
-"""Joins the tuples of a split to tables, one after the other, and numbers what comes of each."""
+"""Joins the tuples of a split to tables, one after the other, and numbers each tuple's rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tidegate.operate.table_join.index import Pairs, TableIndex
 from tidegate.operate.table_join.lookup import TableLookup
 
 PART_BITS = 24
-"""The positions of tuples are shifted by so many bits, which number the rows made of one tuple."""
+"""The sequence number of a tuple is shifted by so many bits, which number the rows made of it."""
 
 
 class PlacedRows(NamedTuple):
-    """Rows: the places of their tuples in the total order, and the columns they have."""
+    """Rows: `places` has the order columns of their tuples, `columns` all other columns."""
 
     places: pa.Table
     columns: pa.Table
@@ -36,8 +36,8 @@ def join_tables(
 ) -> PlacedRows:
     """The rows that tuples become, in the order of the tuples, then of the tables' rows.
 
-    `held` gives the table of a lookup, or those of its rows that the tuples may meet. Whatever a
-    tuple becomes depends on it and on its event time alone.
+    `held` gives the index for a lookup and some tuples. What a tuple becomes depends on the tuple
+    and on its event time alone, never on the tuples beside it.
     """
     several = False
     for lookup in lookups:
@@ -68,7 +68,7 @@ def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRow
 
 
 def _kept_partners(kind: JoinKind, partners: Ints) -> tuple[Ints | None, Ints]:
-    """As `_kept_pairs`, for tuples that have one row each, or NO_ROW."""
+    """As `_kept_pairs`, where each tuple has one row or NO_ROW."""
     if kind == LEFT_OUTER:
         return None, partners
     keeps = (partners == NO_ROW) == kind.unmatched
@@ -79,9 +79,9 @@ def _kept_partners(kind: JoinKind, partners: Ints) -> tuple[Ints | None, Ints]:
 
 
 def _kept_pairs(kind: JoinKind, tuples: int, pairs: Pairs) -> tuple[Ints | None, Ints]:
-    """The tuples that stay, once for each row of theirs, and that row; NO_ROW for none.
+    """The tuples of the output rows, and the table's row of each, NO_ROW for none.
 
-    None stands for all tuples, each once.
+    None in place of the tuples stands for all of them, each once.
     """
     p, s = pairs
     if kind != INNER:
@@ -97,9 +97,10 @@ def _kept_pairs(kind: JoinKind, tuples: int, pairs: Pairs) -> tuple[Ints | None,
 
 
 def _numbered(rows: PlacedRows, several: bool) -> PlacedRows:
-    """The rows with places of their own in the total order: position, then number in the tuple.
+    """The rows with places of their own: the tuple's sequence number, then a number in the tuple.
 
-    The number is 0 where no tuple can have `several` rows.
+    The total order has no room for a fourth column, so both are in one integer. The number is 0
+    where no tuple can have `several` rows.
     """
     times, seq = ints(rows.places, TS), ints(rows.places, SEQ)
     most, placed = 0, seq << PART_BITS

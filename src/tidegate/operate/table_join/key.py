@@ -1,4 +1,4 @@
-"""The key by which the rows of a large table are found: 64 bits, equal where keys are equal."""
+"""Hashes the keys by which the rows of a large table are found."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tidegate.route.bucket import Hashes, hash_of
 
 @dataclass(frozen=True)
 class TableKey:
-    """Expressions over the columns of a table; what they are compared with has the same types."""
+    """A key: expressions over the columns of a table, compared with values of the same types."""
 
     values: tuple[Expr, ...]
 
     @property
     def name(self) -> str:
-        """The same in every process for the same expressions, and for no others."""
+        """A name for files: the same in every process for the same expressions only."""
         text = "\n\n".join(map(exact_text, self.values))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -34,14 +34,16 @@ class TableKey:
 
 
 def key_of(lookup: TableLookup) -> TableKey | None:
-    """The key of the rows that a lookup searches; None where no equality finds them."""
+    """The key by which a lookup finds rows; None where it has no equality of one type."""
     own, compared = dict(lookup.reads), _compared(lookup)
     return TableKey(tuple(renamed(i.right_value, own) for i in compared)) if compared else None
 
 
 def hashes_of_tuples(lookup: TableLookup, tuples: pa.Table) -> Hashes:
-    """The keys that tuples ask for, each once and in order; those with a NULL that equals nothing
-    are left out."""
+    """The hashes of the keys that tuples ask for, distinct and ascending.
+
+    Keys with a NULL that equals nothing are left out.
+    """
     compared = _compared(lookup)
     values = [flat(evaluate(i.left_value, tuples)) for i in compared]
     strict = [v for v, i in zip(values, compared, strict=True) if not i.null_safe]

@@ -1,7 +1,7 @@
-"""Describes the join of tuples to a table: which rows fit, and what is taken of them.
+"""Describes the join of tuples to a table: which rows fit, and which columns are taken.
 
-Plain picklable data, part of a prefix. The left side of its intervals is the tuple, the right side
-the row of the table.
+Plain picklable data, part of a prefix. The left side of an interval is the tuple, the right side
+is the row of the table.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from tidegate.operate.join.kind import ANTI, INNER, LEFT_OUTER, SEMI, JoinKind
 from tidegate.operate.join.spec import PairInterval
 
 KINDS = (INNER, LEFT_OUTER, SEMI, ANTI)
-"""The kinds of joins of a stream to a table, whose rows have no time and cannot stand alone."""
+"""The kinds of joins to a table. Its rows have no time, so none can be put out without a tuple."""
 
 
 @dataclass(frozen=True)
 class TableLookup:
-    """One table that tuples are joined to, in the place of a prefix where they are.
+    """One table that tuples are joined to, at its place in a prefix.
 
-    `where` are conditions that tuples meet before. `intervals` find the rows that may fit, `rest`
-    are the conditions that these are asked as well. `reads` are the columns of the table, by their
-    names in expressions; tuples get those that are named in `adds`, and those in `coded` as codes.
-    With `valid_from`, a column of the table, a key has one row at each instant: the newest that is
-    not later.
+    Tuples must meet `where` first. `intervals` find the rows that may fit, and these must meet
+    `rest`. `reads` maps names in expressions to columns of the table. Tuples get the columns in
+    `adds`, those in `coded` as codes. With `valid_from`, a column of the table, a key has one row
+    at each instant: the newest one that is not later.
     """
 
     table: str
@@ -40,12 +39,12 @@ class TableLookup:
 
     @property
     def multiplies(self) -> bool:
-        """Whether several rows may come of one tuple."""
+        """Whether one tuple may become several rows."""
         return self.kind.pairs
 
     @property
     def expressions(self) -> Iterator[Expr]:
-        """All that it evaluates, but for bounds, which are made of the same."""
+        """All expressions that are evaluated, except bounds, which are made of the same parts."""
         yield from (*self.where, *self.rest)
         for interval in self.intervals:
             yield from (interval.left_value, interval.right_value)

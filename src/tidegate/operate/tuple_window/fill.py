@@ -1,4 +1,4 @@
-"""Evaluates functions over full windows of tuples."""
+"""Evaluates functions over windows of tuples that are full."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from tidegate.operate.kernels.tree import Ranges
 from tidegate.operate.tuple_window.spec import TupleSpec
 
 _EXPANSION_LIMIT = 4_000_000
-"""How many tuples one step may copy into windows."""
+"""One step copies at most so many tuples into windows."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The tuples of the windows to emit, group after group, each group in the order of its ranks.
+    """The tuples of the windows to emit, group after group, each in the order of its ranks.
 
-    `rows` are their places among the held tuples followed by the new ones. Window i is the `rows`
-    of the spec many from `starts[i]` on. Windows come in the order of their triggers. `groups` has
-    the number of each group and `lowest` the rank of its first tuple here, for `lengths` of them.
+    `rows` are the places of these tuples among the held ones followed by the new ones. Window i has
+    `spec.rows` entries of it, from `starts[i]` on. Windows are sorted by their triggers. For each
+    group that has tuples here, `groups` is its number, `lowest` the rank of its first tuple, and
+    `lengths` how many tuples it has.
     """
 
     rows: Ints
@@ -38,7 +39,7 @@ class Runs:
     lengths: Ints
 
     def panes(self, pane: int) -> tuple[Ints, Ints]:
-        """The number of the group and of the pane of every `pane` tuples, which divide the runs."""
+        """Cut the runs into panes of so many tuples: the group and the number of each pane."""
         counts = self.lengths // pane
         ends = np.cumsum(counts)
         number = np.arange(int(counts.sum())) + np.repeat(
@@ -48,13 +49,18 @@ class Runs:
 
     @staticmethod
     def of(spec: TupleSpec, codes: Ints, ranks: Ints, done: Ints, due: Ints) -> Runs:
-        """Runs for the windows from `done` up to before `due` of each group."""
+        """Runs for the windows from `done` up to before `due` of each group.
+
+        All tuples of these windows must be there, each once; otherwise it raises StateError.
+        """
         windows = due - done
         low = done * spec.slide
         lengths = np.where(windows > 0, (windows - 1) * spec.slide + spec.rows, 0)
         begins = np.cumsum(lengths) - lengths
         place = ranks - low[codes]
         used = np.flatnonzero((place >= 0) & (place < lengths[codes]))
+        # Every tuple goes to the place of its rank. A lost tuple leaves a -1, and a tuple that is
+        # there twice makes more of them than there are places.
         rows = np.full(int(lengths.sum()), -1, np.int64)
         rows[begins[codes[used]] + place[used]] = used
         if len(used) != len(rows) or bool((rows < 0).any()):
@@ -66,6 +72,7 @@ class Runs:
             )
         nth = np.arange(int(windows.sum())) - np.repeat(np.cumsum(windows) - windows, windows)
         starts = np.repeat(begins, windows) + nth * spec.slide
+        # A window's trigger is its last tuple. It is a new one, and these are in the total order.
         starts = starts[np.argsort(rows[starts + spec.rows - 1])]
         used = np.flatnonzero(lengths)
         return Runs(rows, starts, groups=used, lowest=low[used], lengths=lengths[used])
@@ -74,7 +81,7 @@ class Runs:
 def folded(
     spec: TupleSpec, rows: Mapping[str, pa.Array], runs: Runs
 ) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """The results of functions of more than one tuple, a bounded number of windows at a time."""
+    """The results of functions, except FIRST and LAST; a bounded number of windows at a time."""
     functions = [f for f in spec.functions if f.definition.edge is None]
     if spec.overlaps:
         return _overlapping(spec, functions, rows, runs)
@@ -92,7 +99,7 @@ def folded(
 def _overlapping(
     spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array], runs: Runs
 ) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """Windows share what they have in common; a pane is numbered by the ranks of its tuples."""
+    """Share merges between windows; the number of a pane follows from the ranks of its tuples."""
     pane, length = spec.pane_rows, spec.rows // spec.pane_rows
     groups, panes = runs.panes(pane)
     states = [_fold(function, rows, len(panes), pane) for function in functions]
@@ -107,7 +114,7 @@ def _overlapping(
 def _over_tuples(
     spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array]
 ) -> Callable[[Ints], list[States]]:
-    """States of windows, each folded from its own tuples."""
+    """A function that folds each window from its own tuples."""
     names = sorted({name for function in functions for name in function.inputs})
 
     def states(starts: Ints) -> list[States]:
@@ -121,7 +128,10 @@ def _over_tuples(
 def _over_panes(
     spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array]
 ) -> Callable[[Ints], list[States]]:
-    """States of windows, merged from panes: runs and windows are whole panes, from the first on."""
+    """A function that merges each window from panes, which are folded once.
+
+    Runs and windows begin at multiples of a pane, because a pane divides the slide.
+    """
     pane, panes = spec.pane_rows, spec.rows // spec.pane_rows
     folded = [_fold(function, rows, len(rows[TS]) // pane, pane) for function in functions]
 
@@ -137,15 +147,15 @@ def _over_panes(
 
 
 def _fold(function: Function, rows: Mapping[str, pa.Array], n: int, length: int) -> States:
-    """States of n groups of so many rows each, one group after the other."""
+    """The states of n groups of `length` rows each; the rows of a group are adjacent."""
     return function.family.fold(_even(n, length), [rows[name] for name in function.inputs])
 
 
 def _expanded(starts: Ints, length: int) -> pa.Array:
-    """The places from each start on, so many of each."""
+    """The `length` places from each start on."""
     return pa.array((starts[:, None] + np.arange(length)).ravel())
 
 
 def _even(n: int, length: int) -> Groups:
-    """Groups of so many rows each, one after the other."""
+    """n groups of `length` adjacent rows each."""
     return Groups(np.repeat(np.arange(n), length), n)

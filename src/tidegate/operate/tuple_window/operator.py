@@ -27,9 +27,10 @@ from tidegate.operate.operator import (
     together,
 )
 from tidegate.operate.port import Port
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
 from tidegate.operate.tuple_window.tenure import advance_by_tenure, migration_of, shares_of
-from tidegate.operate.tuple_window.window import TupleSpec, advance
+from tidegate.operate.tuple_window.window import advance
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
@@ -42,7 +43,8 @@ WINDOW = ("window_start", "window_end")
 class TupleAggregate(Operator):
     """Keeps the newest tuples of each group, and puts out a window when a tuple fills it.
 
-    `before` is how many tuples came in earlier batches, where there are no groups.
+    Where there are no groups, `before` is how many tuples came in earlier batches. Each group is at
+    one instance, so the total work is the same for any number of instances.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -85,7 +87,7 @@ class TupleAggregate(Operator):
         return self._result(work, results, ranked, touched)
 
     def _by_tenure(self, work: InstanceWork, news: pa.Table | None) -> Result:
-        """The same while former owners have windows to finish."""
+        """Run a batch while former owners have windows to finish."""
         results, ranked = advance_by_tenure(self.spec, work, self.before, news)
         work.spans.mark("instance advance")
         touched = rows_by_bucket([] if news is None else [news], work.mapping.buckets)

@@ -1,33 +1,32 @@
-"""What an aggregate over windows of tuples computes, and the columns of its state and results."""
+"""The definition of an aggregate over windows of tuples, and the columns of state and results."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
 from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, is_ordered
-from tidegate.schema import TIME, type_name
+from tidegate.operate.kernels.order import Ints
+from tidegate.schema import TIME
 
 GROUP = "group"
-"""The column of the state with the hash of a tuple's group, by which it is found."""
+"""The column of the state with the hash of a tuple's group, by which tuples are found."""
 
 _PANE_ROWS = 4
 _PANES = 1024
-"""How short a pane and how many of them in a window still make sharing panes worthwhile."""
+"""Sharing panes pays if a pane has at least so many tuples, and a window at most so many panes."""
 
 
 @dataclass(frozen=True)
-class TupleSpec:
+class TupleSpec(FieldsSent):
     """An aggregate over the last `rows` tuples of each group; no keys means one group.
 
     `arguments` are the columns that the functions read, besides those of the total order.
@@ -43,18 +42,7 @@ class TupleSpec:
         if not 0 < self.slide <= self.rows:
             got = f"ROWS {self.rows} SLIDE {self.slide}"
             raise QueryError("window", "0 < SLIDE <= ROWS is required", got)
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        for names in (self.state_schema.names, self.result_schema.names):
-            if len(set(names)) != len(names):
-                raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.state_schema, self.result_schema)
 
     @cached_property
     def state_schema(self) -> pa.Schema:
@@ -71,26 +59,26 @@ class TupleSpec:
         return pa.schema([*times, *self.keys, *results, *trigger])
 
     def emitted(self, counts: Ints) -> Ints:
-        """How many windows groups of so many tuples have filled."""
+        """How many windows are full in groups that have had so many tuples."""
         return np.maximum((counts - self.rows) // self.slide + 1, 0)
 
     def needed(self, counts: Ints, held: pa.Table, groups: Groups) -> Ints:
-        """By group of tuples that are held, the first rank that a window to come may have."""
+        """By group, the lowest rank that a later window needs."""
         return self.emitted(counts) * self.slide
 
     @property
     def pane_rows(self) -> int:
-        """The length of the panes that windows share; 0 where every window is folded by itself."""
+        """The tuples of a pane that windows share; 0 where every window is folded by itself."""
         pane = math.gcd(self.rows, self.slide)
         shared = self.slide < self.rows and pane >= _PANE_ROWS and self.rows // pane <= _PANES
         return pane if shared or self.overlaps else 0
 
     @property
     def overlaps(self) -> bool:
-        """Whether a tuple is in so many windows that they share more than panes."""
+        """Whether a tuple is in so many windows that they also share merges (`Overlap`)."""
         return overlaps(self.windows, self.functions)
 
     @property
     def windows(self) -> int:
-        """In how many windows a tuple is, at most."""
+        """A tuple is in at most so many windows."""
         return -(-self.rows // self.slide)

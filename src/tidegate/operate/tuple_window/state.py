@@ -1,8 +1,8 @@
-"""Stores the tuples of groups, finds them again, and drops those that no window to come has.
+"""Stores the tuples of groups, finds them again, and drops those that no later window needs.
 
-A batch looks up the tuples of the groups it touches, and adds its own as one layer, sorted by
-bucket, group and rank; see `layered_state` for how many layers there are. A tuple that no window to
-come has is dropped before it is written, or when layers are merged.
+A batch finds the tuples of the groups that it touches, and adds its own as one layer, sorted by
+bucket, group and rank. `layered_state.py` says how many layers there are. A tuple that no later
+window needs is **dead**. It is dropped before it is written, or when layers are merged.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.keeper import Horizon
-from tidegate.operate.layered_state import HIDES, Ints, LayeredKeeper, distinct, found
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.layered_state import HIDES, LayeredKeeper, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
-from tidegate.operate.tuple_window.window import GROUP, TupleSpec, group_of, live, newest
+from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
+from tidegate.operate.tuple_window.window import group_of, live, newest
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 
@@ -28,7 +30,7 @@ TUPLES = "tuples"
 
 @dataclass(frozen=True)
 class TupleKeeper(LayeredKeeper):
-    """Tuples of groups, as long as a window to come has them."""
+    """Keeps tuples of groups as long as a later window needs them."""
 
     spec: TupleSpec
     order = GROUP
@@ -45,16 +47,16 @@ class TupleKeeper(LayeredKeeper):
 
 
 def _ranks_below(spec: TupleSpec, rows: pa.Table) -> int:
-    """Above all ranks of some tuples, where there are no groups: the tag of their segment."""
+    """The tag of a segment: where there are no groups, one more than its highest rank."""
     return 0 if spec.keys or not rows.num_rows else int(ints(rows, "rank").max()) + 1
 
 
 def merged(spec: TupleSpec, rows: pa.Table) -> pa.Table:
-    """The tuples of neighbouring layers, without those that are dead for what is among them.
+    """Merge the tuples of neighbouring layers, and drop those that are dead for sure.
 
-    There may be newer tuples of a group, so some that stay may be dead, and older ones. Where all
-    that is here of a group is dead, its newest tuple stays, to say how many there were: else
-    older tuples, in a layer beneath, would be taken for all of the group.
+    Newer layers may make more of them dead. If all tuples of a group are dead here, its newest one
+    stays, and hides. Its rank says how many tuples the group has had. Otherwise older tuples of the
+    group, in a layer beneath, would be taken for its newest ones.
     """
     alive = live(spec, rows)
     last = newest(spec, rows) & ~alive
@@ -66,16 +68,17 @@ def merged(spec: TupleSpec, rows: pa.Table) -> pa.Table:
 
 
 def read_groups(work: InstanceWork, spec: TupleSpec, news: pa.Table) -> pa.Table:
-    """What is stored of the groups of new tuples, dead tuples and groups of equal hash among it.
+    """The stored tuples of the groups of new tuples; some may be dead, or of other groups.
 
-    Costs O(groups * log(rows)) for each layer, and the rows found.
+    Costs O(groups * log(rows)) for each layer, and the rows found. Groups of equal hash are found
+    together, so the caller must compare keys.
     """
     pairs = distinct(ints(news, "bucket"), group_of(spec, news))
     return pa.concat_tables([spec.state_schema.empty_table(), *_layers(work, spec, *pairs)])
 
 
 def read_all(work: InstanceWork, spec: TupleSpec) -> pa.Table:
-    """What is stored of all groups that the instance owns, dead tuples among it."""
+    """The stored tuples of all groups that the instance owns; some may be dead."""
     own = work.mapping.owner_array == work.instance
     layers = _segments(work, spec, BucketSet.of(work.mapping.owned_by(work.instance)))
     mine = [rows.filter(pa.array(own[ints(rows, "bucket")])) for _, rows in layers]
@@ -83,7 +86,7 @@ def read_all(work: InstanceWork, spec: TupleSpec) -> pa.Table:
 
 
 def read_ranks(work: InstanceWork, spec: TupleSpec, bucket: int, since: int) -> pa.Table:
-    """What is stored of a stream without groups from a rank on; segments before it are not read."""
+    """The stored tuples of a stream without groups from a rank on; skips segments before it."""
     wanted = BucketSet.of([bucket])
     segments = [s for s in work.state.get(TUPLES, ()) if not since or s.tag > since]
     layers = [rows for _, rows in _opened(work, spec, segments, wanted)]
@@ -94,6 +97,7 @@ def read_ranks(work: InstanceWork, spec: TupleSpec, bucket: int, since: int) -> 
 def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
     for segment, rows in _segments(work, spec, BucketSet.of(buckets)):
         yield found(rows, GROUP, buckets, groups)
+        # A layer without rows that hide need not be searched for them.
         if segment.high >= HIDES:
             yield found(rows, GROUP, buckets, groups | HIDES)
 
@@ -101,7 +105,7 @@ def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) ->
 def _segments(
     work: InstanceWork, spec: TupleSpec, touched: BucketSet
 ) -> Iterator[tuple[Segment, pa.Table]]:
-    """The segments that have one of these buckets; they may have rows of others."""
+    """The segments with one of these buckets; they may have rows of other buckets too."""
     segments = [s for s in work.state.get(TUPLES, ()) if s.buckets & touched]
     own = BucketSet.of(work.mapping.owned_by(work.instance))
     return _opened(work, spec, segments, own)
@@ -110,7 +114,7 @@ def _segments(
 def _opened(
     work: InstanceWork, spec: TupleSpec, segments: list[Segment], buckets: BucketSet
 ) -> Iterator[tuple[Segment, pa.Table]]:
-    """The rows of segments: of `buckets`, and of others where the store is local."""
+    """The rows of segments; of other buckets than `buckets` too, where the store is local."""
     owner, names = (work.query, work.instance, TUPLES), spec.state_schema.names
     mapped = mapped_segments(work.store, owner, segments, names)
     for segment in segments:
@@ -121,7 +125,7 @@ def _opened(
 
 
 def write_tuples(work: InstanceWork, spec: TupleSpec, tuples: pa.Table) -> Segment:
-    """New tuples as a layer of their own: of each group no more than a window has."""
+    """Write new tuples as one layer, without those that are dead already."""
     rows = merged(spec, tuples)
     return write_segment(work.store, work.name, rows, GROUP, _ranks_below(spec, rows))
 

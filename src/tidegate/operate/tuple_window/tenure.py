@@ -1,11 +1,11 @@
-"""Divides the windows of a stream without groups between the owners before a switch and after it.
+"""Divides the windows of a stream without groups between the owners before and after a switch.
 
-All tuples of such a stream have one number each, their rank, and windows begin at every slide-th:
-so where a window begins can be told from how many tuples have come, without the state (UniMiCo,
-equation 4.2). With C tuples at the switch, the former owner finishes the windows that begin below
-rank C, the last of which begins at C - delta, where delta is C modulo the slide, or the slide; the
-new owner begins with the next one, and leaves out the slide - delta tuples before it. Both get the
-tuples until the last window of the former owner is full, and the new one stores them.
+Each tuple of such a stream has a rank, and a window begins at every slide-th rank. So the number of
+tuples that have come says where windows begin; the state is not needed (UniMiCo, equation 4.2). Let
+C tuples have come at the switch. The former owner finishes the windows that begin below rank C. The
+last of them begins at C - delta, where delta is C modulo the slide, or the slide if that is 0. The
+new owner begins with the next window, and skips the slide - delta tuples before it. Both get all
+tuples until the former owner's last window is full; the new owner stores them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def migration_of(
     state: Mapping[str, Sequence[Segment]],
     counts: Mapping[str, int],
 ) -> Migration | None:
-    """Tuples from the frontier on are new; where no window is open there is nothing to finish."""
+    """The times and the position of a switch; None where no window is open.
+
+    All tuples below the frontier have come, so the new owner gets those from the frontier on.
+    """
     count = counts.get(TUPLES, 0)
     if frontier_us == MIN_US or not count or not state.get(TUPLES):
         return None
@@ -45,12 +48,12 @@ def migration_of(
 
 
 def _delta(count: int, slide: int) -> int:
-    """How many tuples before the next one the last window of the former owner begins."""
+    """How many tuples of the former owner's last window have come."""
     return count % slide or slide
 
 
 def shares_of(work: MapWork, tuples: pa.Table) -> list[Share]:
-    """All tuples for the owner and for each former owner."""
+    """Send all tuples to the owner and to each former owner."""
     return [Share(i, tuples) for i in sorted(set(work.mapping.tenures[:, BUCKET].tolist()))]
 
 
@@ -59,8 +62,8 @@ def advance_by_tenure(
 ) -> tuple[pa.Table, pa.Table]:
     """The windows of this instance that new tuples fill, and the tuples that it stores.
 
-    `before` is how many tuples came in earlier batches. What the instance needs of them it has in
-    memory from the batch before, or reads.
+    `before` is how many tuples came in earlier batches. The instance has the ones that it needs in
+    memory from the batch before, or reads them.
     """
     spans = list(_spans(spec, work))
     since = min((first for first, _ in spans), default=MAX_US)
@@ -83,7 +86,7 @@ def advance_by_tenure(
 
 
 def _spans(spec: TupleSpec, work: InstanceWork) -> Iterator[tuple[int, int]]:
-    """The ranks that begin windows of this instance: from one up to before another."""
+    """Give the ranges of ranks at which windows of this instance begin: first, and end."""
     ends = [former.until(TUPLES) for former in work.mapping.formers]
     bounds = zip([0, *ends], [*ends, MAX_US - spec.slide], strict=True)
     for owner, span in zip(work.mapping.tenures[:, BUCKET], bounds, strict=True):

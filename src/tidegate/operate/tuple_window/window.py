@@ -1,8 +1,8 @@
 """Adds tuples to their groups, and computes the windows of tuples that become full.
 
-The tuples of a group are numbered in the total order from 0: their **ranks**. Window w of a group
-is the tuples with ranks from w * slide up to before w * slide + rows. The tuple that fills a window
-is its **trigger**. State is the tuples themselves, as long as a window to come has them.
+The **rank** of a tuple is its number in its group, in the total order, from 0 on. Window w of a
+group has the ranks from w * slide up to before w * slide + rows. The tuple that fills a window is
+its **trigger**. The state is the tuples themselves, as long as a later window needs them.
 """
 
 from __future__ import annotations
@@ -14,29 +14,17 @@ from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
 from tidegate.operate.kernels.order import Ints, Mask, canonical, flat, integers
 from tidegate.operate.tuple_window.fill import Runs, folded
-from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.route.bucket import hash_of
 from tidegate.schema import TIME
-
-__all__ = [
-    "GROUP",
-    "TupleSpec",
-    "advance",
-    "filled",
-    "group_of",
-    "in_order",
-    "live",
-    "newest",
-    "stored_tuples",
-]
 
 
 def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The windows that new tuples fill, in the order of their triggers; the new tuples as state.
 
-    `held` has at least the live tuples of the groups in `news`; `news` has the columns of the state
-    without `group` and `rank`. Both come in any order, but every new tuple is after the held ones
-    of its group in the total order. Costs O(held + news), and for each tuple of a filled window
+    `held` has at least the live tuples of the groups in `news`. `news` has the columns of the state
+    without `group` and `rank`. Both come in any order, but a new tuple must be after the held ones
+    of its group in the total order. Costs O(held + news), and for each tuple of a full window
     rows / slide copies, or a few merges where that is much. Results have the same bits for any cut
     into batches.
     """
@@ -58,8 +46,10 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
 
 
 def filled(spec: TupleSpec, held: pa.Table, state: pa.Table, first: int, stop: int) -> pa.Table:
-    """Some windows of a stream without groups, which tuples in `state` fill: from one number on,
-    and below another. `held` and `state` have their tuples, each once, among others."""
+    """The windows `first` to `stop` - 1 of a stream without groups, which tuples in `state` fill.
+
+    `held` and `state` must have the tuples of these windows, each once; they may have others.
+    """
     if first >= stop:
         return spec.result_schema.empty_table()
     ranks = np.concatenate([_ints(held, "rank"), _ints(state, "rank")])
@@ -68,16 +58,16 @@ def filled(spec: TupleSpec, held: pa.Table, state: pa.Table, first: int, stop: i
 
 
 def in_order(tuples: pa.Table) -> pa.Table:
-    """Tuples in the total order."""
+    """Sort tuples by the total order."""
     return tuples.take(pa.array(np.lexsort([_ints(tuples, name) for name in reversed(ORDER)])))
 
 
 def live(spec: TupleSpec, held: pa.Table) -> Mask:
-    """Which tuples a window to come may have, in groups whose live tuples are all in `held`.
+    """Marks the tuples that a later window needs; `held` must have all live tuples of its groups.
 
-    Where SLIDE equals ROWS a group may have none, and starts again at rank 0 when all its tuples
-    are gone. They must go together or the oldest first: a full window that has lost its newest
-    tuples would be taken for one that fills.
+    Where SLIDE equals ROWS a group may have none left, and starts again at rank 0. Its tuples must
+    be dropped together, or the oldest first: a full window that has lost its newest tuples would be
+    taken for one that is still filling.
     """
     groups, ranks = _grouped(spec, held), _ints(held, "rank")
     needed = spec.needed(_counts(groups.codes, ranks, groups.n), held, groups)
@@ -86,14 +76,14 @@ def live(spec: TupleSpec, held: pa.Table) -> Mask:
 
 
 def newest(spec: TupleSpec, held: pa.Table) -> Mask:
-    """Which tuples are the newest of their group in `held`."""
+    """Marks the newest tuple of each group in `held`."""
     groups, ranks = _grouped(spec, held), _ints(held, "rank")
     mask: Mask = ranks + 1 == _counts(groups.codes, ranks, groups.n)[groups.codes]
     return mask
 
 
 def group_of(spec: TupleSpec, tuples: pa.Table) -> Ints:
-    """62 bits for every tuple, equal where the groups are: a tuple is found by them, not known."""
+    """A 62-bit hash of each tuple's group; different groups may have the same hash."""
     if not spec.keys:
         return np.zeros(tuples.num_rows, np.int64)
     hashes = hash_of([flat(tuples.column(name), type_) for name, type_ in spec.keys])
@@ -105,7 +95,7 @@ def _ints(table: pa.Table, name: str) -> Ints:
 
 
 def _grouped(spec: TupleSpec, *tables: pa.Table) -> Groups:
-    """The groups of the rows of the tables, one after the other."""
+    """Number the groups in the rows of tables, taken one after the other."""
     ranks = [
         rank(pa.concat_arrays([flat(table.column(name), type_) for table in tables]))
         for name, type_ in spec.keys
@@ -114,14 +104,14 @@ def _grouped(spec: TupleSpec, *tables: pa.Table) -> Groups:
 
 
 def _counts(codes: Ints, ranks: Ints, n: int) -> Ints:
-    """How many tuples each group has had: one more than its highest rank."""
+    """How many tuples each group has had so far: one more than its highest rank."""
     counts = np.zeros(n, np.int64)
     np.maximum.at(counts, codes, ranks + 1)
     return counts
 
 
 def _places(groups: Groups) -> Ints:
-    """The place of every row among the rows of its group."""
+    """The place of each row among the rows of its group."""
     places = np.empty(len(groups.codes), np.int64)
     places[groups.order] = np.arange(len(places)) - np.repeat(groups.starts, groups.counts)
     return places
@@ -158,5 +148,5 @@ def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: Runs) -> pa
 
 
 def _order_columns(rows: int) -> dict[str, pa.Array]:
-    """What stands for source and position: within equal times, tuples of a run are in order."""
+    """Columns in the place of src and seq: runs are in the total order, so row numbers will do."""
     return {SRC: pa.array(np.zeros(rows, np.int64)), SEQ: pa.array(np.arange(rows))}

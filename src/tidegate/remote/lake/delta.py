@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlencode
 
-from tidegate.remote.folder import folder_of
-from tidegate.remote.lake.extra import library
-from tidegate.remote.lake.files import DataFolder
+from tidegate.remote.folder import DataFolder, folder_of
 from tidegate.remote.lake.local_folder import LocalFolder
 from tidegate.remote.lake.uri import LakeUri
-from tidegate.remote.object_uri import object_place, with_region
+from tidegate.remote.object_uri import endpoint_said, object_place, with_region
 from tidegate.remote.scheme import is_object_uri
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 LOG = "_delta_log"
 STORE_PARAMETERS = ("region", "scheme", "endpoint_override", "force_virtual_addressing")
-"""What a URI of a table on S3 may say of the server."""
+"""The parameters by which a URI of a table on S3 describes the server."""
 
 _OPTIONS = {
     "region": "aws_region",
@@ -31,7 +29,6 @@ _OPTIONS = {
     "session_token": "aws_session_token",
     "virtual_hosted_style_request": "aws_virtual_hosted_style_request",
 }
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,8 @@ class DeltaPlace:
 
     @staticmethod
     def of(uri: LakeUri, own: Collection[str] = ()) -> DeltaPlace:
-        """What a URI names; `own` are parameters that mean something to the caller."""
-        library("delta", uri.where, uri.kind)
+        """The table that a URI names; `own` are parameters that the caller reads."""
+        uri.check_library("delta", "deltalake")
         if uri.scheme == "delta":
             uri.check_parameters(own)
             path = uri.place
@@ -71,8 +68,13 @@ class DeltaPlace:
 
     @property
     def root(self) -> str:
-        """The place as a person names it."""
+        """The place as messages name it, without parameters."""
         return object_place(self.uri).root if self.remote else self.uri
+
+    @property
+    def location(self) -> str:
+        """The place in the form that the library takes."""
+        return self.uri.partition("?")[0] if self.remote else self.uri
 
     @property
     def named(self) -> str:
@@ -80,21 +82,20 @@ class DeltaPlace:
         return f"delta+{self.uri}" if self.remote else f"delta:{quote(self.uri)}"
 
     def below(self, name: str) -> DeltaPlace:
-        """A table in a folder inside of this one."""
+        """The table in a folder inside this one; this one for an empty name."""
         head, mark, query = self.uri.partition("?") if self.remote else (self.uri, "", "")
         return DeltaPlace(f"{head.rstrip('/')}/{name}{mark}{query}") if name else self
 
     def folder(self) -> DataFolder:
-        """The files of the table; connects where it is used."""
+        """The files of the table; connects on first use."""
         return folder_of(with_region(self.uri)) if self.remote else LocalFolder(self.uri)
 
     def options(self) -> dict[str, str]:
-        """What the library is told of the server; keys are only there where a profile has them."""
+        """The library's options for the server; has keys only where a profile has them."""
         if not self.remote:
             return {}
         config = dict(object_place(with_region(self.uri)).config)
-        said = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
-        config.setdefault("endpoint", said)
+        config.setdefault("endpoint", endpoint_said())
         config.setdefault("region", os.environ.get("AWS_REGION", "us-east-1"))
         found = {_OPTIONS[n]: str(v) for n, v in config.items() if v is not None}
         if str(config["endpoint"]).startswith("http://"):
@@ -102,16 +103,13 @@ class DeltaPlace:
         return found
 
     def table(self) -> DeltaTable | None:
-        """The table at its newest version; None where there is none. Grows with its files."""
+        """The newest version; None where there is no table. Its memory grows with its files."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         if not self.remote and not os.path.isdir(os.path.join(self.uri, LOG)):
             return None
         try:
-            return DeltaTable(
-                self.uri.partition("?")[0] if self.remote else self.uri,
-                storage_options=self.options(),
-            )
+            return DeltaTable(self.location, storage_options=self.options())
         except TableNotFoundError:
             return None

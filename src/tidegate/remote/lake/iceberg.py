@@ -1,7 +1,7 @@
 """Finds tables of Iceberg in their catalogs, with the library `pyiceberg`.
 
-A catalog is one that pyiceberg's configuration names, or an SQLite file: then data is in the folder
-`warehouse` beside it, or where the parameter of that name says.
+A catalog is named in pyiceberg's configuration, or is an SQLite file. With an SQLite file the data
+is in the folder `warehouse` beside it, or where the parameter of that name says.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from pyarrow.fs import FileSystem
 
 from tidegate import disk
 from tidegate.remote.disk import VARIABLES
-from tidegate.remote.folder import TreeFolder
+from tidegate.remote.folder import DataFolder, TreeFolder
 from tidegate.remote.lake.delta import STORE_PARAMETERS
-from tidegate.remote.lake.extra import library
-from tidegate.remote.lake.files import DataFolder
 from tidegate.remote.lake.local_folder import LocalFolder
 from tidegate.remote.lake.uri import SQLITE, LakeUri, catalog_file
-from tidegate.remote.object_uri import object_place
+from tidegate.remote.object_uri import endpoint_said, object_place
 from tidegate.remote.scheme import is_object_uri, refuse_keys
 
 if TYPE_CHECKING:
@@ -31,12 +29,11 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 PARAMETERS = ("table", "name", "warehouse", *STORE_PARAMETERS)
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True)
 class IcebergPlace:
-    """A table by its catalog and its name; `path` is that of an SQLite file, or empty."""
+    """A table by its catalog and name; `path` is the catalog's SQLite file, "" if it has none."""
 
     catalog: str
     table: str
@@ -45,8 +42,8 @@ class IcebergPlace:
 
     @staticmethod
     def of(uri: LakeUri, own: Collection[str] = ()) -> IcebergPlace:
-        """What a URI names; `own` are parameters that mean something to the caller."""
-        library("iceberg", uri.where, uri.kind)
+        """The table that a URI names; `own` are parameters that the caller reads."""
+        uri.check_library("iceberg", "pyiceberg")
         uri.check_parameters((*own, *PARAMETERS))
         given = uri.parameters
         table = given.get("table", "")
@@ -71,7 +68,7 @@ class IcebergPlace:
 
     @property
     def root(self) -> str:
-        """The table as a person names it."""
+        """The table as messages name it."""
         return f"iceberg:{self.path or self.catalog}, table {self.table}"
 
     @property
@@ -81,16 +78,16 @@ class IcebergPlace:
         return f"iceberg:{place}?{urlencode({'table': self.table})}"
 
     def beside(self, ending: str) -> IcebergPlace:
-        """The table whose name has one more ending."""
+        """The table of the same catalog whose name has this ending more."""
         return IcebergPlace(self.catalog, f"{self.table}{ending}", self.path, self.properties)
 
     def load_catalog(self) -> Catalog:
-        """The catalog; a file that is missing is made. What pyiceberg raises comes out."""
+        """The catalog; creates a missing SQLite file. Raises whatever pyiceberg raises."""
         said = ((n, v) for n, v in os.environ.items() if n.startswith((*VARIABLES, "PYICEBERG_")))
         return _catalog(self.catalog, self.path, self.properties, tuple(sorted(said)))
 
     def load(self) -> Table | None:
-        """The table as it is now; None where there is none. Makes nothing."""
+        """The table as it is now; None where there is none. Creates nothing."""
         from pyiceberg.exceptions import NoSuchTableError
 
         if self.path and not disk.is_file(self.path):
@@ -103,7 +100,7 @@ class IcebergPlace:
 
 @dataclass(frozen=True)
 class IcebergFiles:
-    """Where data files of a table are; picklable, with what gives access to a store elsewhere."""
+    """Where the data files of a table are; picklable. `fs` gives access to a store elsewhere."""
 
     root: str
     fs: FileSystem | None = None
@@ -129,7 +126,7 @@ def _parsed(table: Table) -> tuple[str, str, str]:
 
 
 def _properties(uri: LakeUri, path: str) -> tuple[tuple[str, str], ...]:
-    """What a catalog in a file is opened with; keys come from the environment."""
+    """The properties for opening a catalog in a file; keys come from the environment."""
     warehouse = uri.parameters.get("warehouse", "")
     said = {n: uri.parameters[n] for n in STORE_PARAMETERS if n in uri.parameters}
     if not is_object_uri(warehouse):
@@ -141,9 +138,7 @@ def _properties(uri: LakeUri, path: str) -> tuple[tuple[str, str], ...]:
         return (("uri", f"{SQLITE}{path}"), ("warehouse", f"file://{folder}"))
     refuse_keys(warehouse, uri.where, uri.kind)
     config = object_place(f"{warehouse}?{urlencode(said)}" if said else warehouse).config
-    endpoint = config.get("endpoint") or next(
-        (os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None
-    )
+    endpoint = config.get("endpoint") or endpoint_said()
     found = {"uri": f"{SQLITE}{path}", "warehouse": warehouse.rstrip("/")}
     region = config.get("region") or os.environ.get("AWS_REGION")
     if endpoint:

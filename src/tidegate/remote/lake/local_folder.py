@@ -11,7 +11,7 @@ from tidegate.whole_file import sync_names, whole_file
 
 
 class LocalFolder:
-    """A folder of this host with what `Folder` asks for, but for moving; errors are the system's.
+    """A `DataFolder` of this host; errors are the system's.
 
     Small and picklable: tasks write into it by its absolute path.
     """
@@ -23,7 +23,7 @@ class LocalFolder:
         return os.path.join(self.root, name)
 
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """Costs two syncs, and one for each folder that is made."""
+        """Costs two syncs, and one for each new folder."""
         path = self.full(name)
         for made in disk.make_folders(os.path.dirname(path)):
             sync_names(os.path.dirname(made))

@@ -1,20 +1,22 @@
-"""Takes the URIs of lakehouse tables apart, and refuses those with keys in them."""
+"""Takes the URIs of lakehouse tables apart, and imports the libraries of their formats."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from urllib.parse import parse_qsl, unquote
 
 from tidegate.errors import UserError, near
+from tidegate.remote.scheme import distinct
 
 SQLITE = "sqlite:///"
 _ENDINGS = (".db", ".sqlite", ".sqlite3")
 
 
 def catalog_file(place: str) -> str:
-    """The absolute path of the SQLite file that is a catalog; "" for one that has a name."""
+    """The absolute path of a catalog in an SQLite file; "" for a catalog that has a name."""
     path = unquote(place.removeprefix(SQLITE))
     by_name = path == place and "/" not in path and not path.endswith(_ENDINGS)
     return "" if by_name or not path else os.path.abspath(path)
@@ -22,7 +24,7 @@ def catalog_file(place: str) -> str:
 
 @dataclass(frozen=True)
 class LakeUri:
-    """`scheme:place?name=value&...`; `where` and `kind` are what messages begin with and are."""
+    """`scheme:place?name=value&...`; errors are of class `kind` and begin with `where`."""
 
     scheme: str
     place: str
@@ -35,16 +37,19 @@ class LakeUri:
         """Take a URI apart; a parameter that is there twice is refused."""
         head, _, query = text.partition("?")
         scheme, _, place = head.partition(":")
-        found: dict[str, str] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name in found:
-                got, keep = f"{name} twice", f"Keep one {name}."
-                raise kind(where, "a parameter can be given once", got, keep)
-            found[name] = value
-        return LakeUri(scheme.lower(), place, found, where, kind)
+        given = distinct(parse_qsl(query, keep_blank_values=True), where, kind)
+        return LakeUri(scheme.lower(), place, given, where, kind)
+
+    def check_library(self, extra: str, package: str) -> None:
+        """Refuse to go on without the library of the format, which an extra installs."""
+        try:
+            import_module(package)
+        except ImportError as error:
+            install = f"Run pip install 'tidegate[{extra}]'."
+            raise self.kind(self.where, f"needs {package}", str(error), install) from error
 
     def check_parameters(self, known: Collection[str]) -> None:
-        """Refuse parameters that this kind of table does not have here."""
+        """Refuse parameters that are not among the known ones."""
         for name in self.parameters:
             if name not in known:
                 must = f"parameters must be those of {self.scheme}:"

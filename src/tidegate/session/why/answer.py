@@ -64,7 +64,8 @@ def _output(outputs: Sequence[Output], name: str | None) -> Output:
 
 def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | None) -> Wanted:
     """The row as it was committed; as the query gives it where its output cannot be read."""
-    if isinstance(row, bool) or not isinstance(row, int | str) or _negative(row):
+    negative = isinstance(row, int) and row < 0
+    if isinstance(row, bool) or not isinstance(row, int | str) or negative:
         raise OptionError("why", "takes the number of a row, from 0 on, or a condition", repr(row))
     where = "--row" if isinstance(row, int) else "--where"
     test = _numbered(row) if isinstance(row, int) else _true_of(row)
@@ -90,10 +91,6 @@ def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | Non
         must = "must be the number of a row" if isinstance(row, int) else "must be true of a row"
         raise OptionError(where, must, got, "Rows count from 0.")
     return found[0]
-
-
-def _negative(row: Row) -> bool:
-    return isinstance(row, int) and row < 0
 
 
 def _read(place: str, seen: Seen) -> bool:
@@ -134,6 +131,10 @@ def _facts(found: Explanation) -> dict[str, Any]:
                 "values": _values(each.values),
             }
             for each in found.tuples
+        ],
+        "table_rows": [
+            {"table": each.table, "row": each.row, "values": _values(each.values)}
+            for each in found.table_rows
         ],
         "again": {"equal": True, "tuples": found.tuples_again, "rows": found.rows_again},
         "notes": list(found.notes),

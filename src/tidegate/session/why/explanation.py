@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from tidegate.query.graph import bottom_up
 from tidegate.query.limit import Limit
 from tidegate.query.node import Node, Top
 from tidegate.query.table_join import TableJoin
-from tidegate.query.trace import WHY, UntracedError, traced
+from tidegate.query.trace import WHY, UntracedError, table_rows, traced, traced_tables
 from tidegate.session.why.frame import with_frames
 from tidegate.session.why.origin import TupleId, ids_of
 from tidegate.session.why.reduce import reduced
@@ -41,16 +41,26 @@ class WhyTuple:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """The tuples that a row was made of.
+class WhyTableRow:
+    """A row of a table that a tuple was joined to: its number from 0 on, and its values."""
 
-    The query was run again over `tuples_again` of them, or over more that `notes` tell of, and gave
-    `rows_again` rows, of which one is this row.
+    table: str
+    row: int
+    values: pa.Table
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The tuples that a row was made of, and the rows of tables that they were joined to.
+
+    The query was run again over `tuples_again` of the tuples, or over more that `notes` tell of,
+    and gave `rows_again` rows, of which one is this row. It read the tables whole.
     """
 
     row: int
     values: pa.Table
     tuples: tuple[WhyTuple, ...]
+    table_rows: tuple[WhyTableRow, ...]
     tuples_again: int
     rows_again: int
     notes: tuple[str, ...] = ()
@@ -80,6 +90,7 @@ class _Search:
         self._hash = _hashes(wanted.values)[0]
         self._again, self._unlimited = _without_limits(runs.node)
         self._rows_again = self._tuples_again = 0
+        self._table_rows: set[TupleId] = set()
         self._notes: list[str] = []
         self._notes += _notes(runs.node, wanted.values)
         if self._unlimited:
@@ -120,7 +131,9 @@ class _Search:
         except UntracedError:
             return set()
         ids = self._of_row(found[id(self._runs.node)][0])
-        return with_frames(self._runs, found, ids, self._span)
+        ids = with_frames(self._runs, found, ids, self._span)
+        self._table_rows = {i for i in ids if i.source < 0}
+        return ids - self._table_rows
 
     def _of_row(self, node: Node) -> set[TupleId]:
         low_us = self._span.low_us
@@ -214,10 +227,19 @@ class _Search:
             self._wanted.number,
             self._wanted.values,
             tuple(made for _, _, made in found),
+            tuple(self._of_tables()),
             self._tuples_again,
             self._rows_again,
             tuple(self._notes),
         )
+
+    def _of_tables(self) -> Iterator[WhyTableRow]:
+        """The rows of tables, in the order of the tables and of their rows; reads them once."""
+        for place, table in enumerate(traced_tables(self._runs.node)):
+            numbers = sorted(i.position for i in self._table_rows if i.source == -1 - place)
+            if numbers:
+                rows = table_rows(table)
+                yield from (WhyTableRow(table.name, n, rows.slice(n, 1)) for n in numbers)
 
 
 def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa.Table:

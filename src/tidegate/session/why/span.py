@@ -54,7 +54,8 @@ class TupleSpan:
 
 def times_of(rows: pa.Table) -> Int64s:
     """The event times that rows show, in microseconds."""
-    name = EVENT_TIME if EVENT_TIME in rows.column_names else WINDOW[1]
+    # The first of them is ours: a column of the select list may have the name of the other.
+    name = next(name for name in rows.column_names if name in (EVENT_TIME, WINDOW[1]))
     times: Int64s = rows.column(name).cast(pa.int64()).to_numpy()
     return np.asarray(times)
 

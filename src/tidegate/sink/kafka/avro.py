@@ -1,8 +1,8 @@
 """Writes rows as Avro records: the schema of their columns, and their values column by column.
 
-A column is a union with null, whose default is null: so a column may come or go, and readers of
-both versions read both. Named types have the path to them as their name, which stays the same when
-other columns come.
+Each column is a union with null, and its default is null. So columns may be added or removed, and
+readers of either version read both. A named type is named by its path, which stays the same when
+other columns are added.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PLAIN: dict[pa.DataType, Any] = {
 
 
 def avro_schema(schema: pa.Schema, where: str) -> str:
-    """The text of the schema of rows; refuses, by its name, a column that Avro has no type for."""
+    """The schema of rows as text; refuses a column whose type Avro does not have."""
     return json.dumps(_record(_ROOT, schema, where))
 
 
 def avro_values(batch: pa.RecordBatch, head: bytes) -> pa.Array:
-    """The rows as values, each behind the same first bytes; costs a pass over each column."""
+    """The rows as values, each after the bytes `head`; costs a pass over each column."""
     columns = [_nullable(column) for column in batch.columns]
     return _joined([pa.scalar(head, pa.binary()), *columns], batch.num_rows)
 
@@ -82,7 +82,7 @@ def _type(type_: pa.DataType, path: str, where: str) -> Any:
 
 
 def _nullable(array: pa.Array) -> pa.Array:
-    """Values of a union with null: the branch, then the value where there is one."""
+    """Encode values of a union with null: the branch, then the value where there is one."""
     if array.null_count == len(array):
         return pa.repeat(_ABSENT, len(array))
     values = array.drop_null()
@@ -94,7 +94,7 @@ def _nullable(array: pa.Array) -> pa.Array:
 
 
 def _encoded(array: pa.Array) -> pa.Array:
-    """The bytes of values, of which none is NULL."""
+    """Encode values, none of which is NULL."""
     for holds, encode in _ENCODERS:
         if holds(array.type):
             return encode(array)
@@ -120,7 +120,7 @@ def _texts(array: pa.Array) -> pa.Array:
 
 
 def _decimals(array: pa.Array) -> pa.Array:
-    """As bytes, the highest first: as many as the precision can need."""
+    """Big-endian bytes, as many as the precision can need."""
     needed = int(array.type.precision * np.log2(10) + 1) // 8 + 1
     stop = array.offset + len(array)
     whole = np.frombuffer(array.buffers()[1], np.uint8)[: stop * 16].reshape(-1, 16)
@@ -138,7 +138,7 @@ def _maps(array: pa.Array) -> pa.Array:
 
 
 def _span(array: pa.Array) -> tuple[int, int]:
-    """Where the items of lists begin, and how many there are."""
+    """The first item of all lists, and the number of items."""
     first, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
     return first, stop - first
 
@@ -148,7 +148,7 @@ def _structs(array: pa.Array) -> pa.Array:
 
 
 def _blocks(array: pa.Array, items: pa.Array) -> pa.Array:
-    """One block with all items of a list, and the empty one behind it."""
+    """Encode each list as one block with all its items, then the empty block that ends it."""
     offsets = array.offsets.to_numpy()
     lengths = pa.array(np.diff(offsets), pa.int64())
     ends = pc.if_else(pc.greater(lengths, 0), _END, _NOTHING)
@@ -158,7 +158,7 @@ def _blocks(array: pa.Array, items: pa.Array) -> pa.Array:
 
 
 def _sized(values: pa.Array) -> pa.Array:
-    """Bytes behind their length."""
+    """Each value after its length in bytes."""
     return _joined([_varints(pc.binary_length(values).cast(pa.int64())), values], len(values))
 
 
@@ -169,7 +169,7 @@ def _joined(parts: list[pa.Array | pa.Scalar], rows: int) -> pa.Array:
 
 
 def _varints(numbers: pa.Array) -> pa.Array:
-    """Whole numbers in zigzag, seven bits a byte: a pass for each byte of the longest."""
+    """Encode int64 in zigzag, seven bits a byte; costs a pass for each byte of the longest."""
     signed: Int64s = numbers.to_numpy()
     bits = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     widths = np.ones(len(bits), np.int64)
@@ -186,7 +186,7 @@ def _varints(numbers: pa.Array) -> pa.Array:
 
 
 def _fixed(rows: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.Array:
-    """Rows of equally many bytes."""
+    """A binary array from bytes of shape (rows, width)."""
     count, width = rows.shape
     return _binary(np.arange(count + 1) * width, np.ascontiguousarray(rows).reshape(-1))
 
@@ -209,4 +209,4 @@ _ENCODERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Ar
     (pa.types.is_map, _maps),
     (pa.types.is_struct, _structs),
 )
-"""What encodes the values of a type; dates are not here."""
+"""The encoder of each kind of type; `_encoded` handles dates."""

@@ -1,9 +1,9 @@
 """Reads the marker of an output: which of its batches was published last, and by which run.
 
 The marker is an offset that a consumer group has committed for partition 0 of the topic. Nobody
-consumes in this group. A transaction commits the marker with the rows of its batch, so there is one
-if and only if there is the other. Brokers forget it when it was not written for a while
-(`offsets.retention.minutes`, a week unless set): a run writes it again each day.
+consumes in this group. A transaction commits the marker with the rows of its batch, so both are
+there or neither. Brokers forget a marker that was not written for a while
+(`offsets.retention.minutes`, a week unless set), so a run writes it again each day.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PASSING = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "NOT_COORDINATOR",
 )
-"""Errors of brokers that are about to know the answer."""
+"""Errors that pass: the broker will know the answer in a moment."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Marker:
     owner: int
 
     def position(self, topic: str) -> TopicPartition:
-        """What is committed to say so: the number of the batch that comes next."""
+        """The offset to commit for this marker: the number of the batch that comes next."""
         from confluent_kafka import TopicPartition
 
         return TopicPartition(topic, 0, self.batch + 1, metadata=f"{_OWNER}{self.owner}")
 
     @staticmethod
     def of(position: TopicPartition) -> Marker | None:
-        """What a committed position says; None where none is committed."""
+        """The marker of a committed position; None where no offset is committed."""
         if position.offset < 0:
             return None
         owner = (position.metadata or "").removeprefix(_OWNER)
@@ -53,7 +53,7 @@ class Marker:
 
 
 def read_marker(admin: AdminClient, address: KafkaAddress, group: str) -> Marker | None:
-    """The marker of an output. Waits while a transaction that has ended is not shown yet."""
+    """The marker of an output; None where there is none. Waits for transactions that are ending."""
     from confluent_kafka import TopicPartition
 
     (found,) = _positions(admin, group, [TopicPartition(address.topic, 0)])
@@ -61,7 +61,7 @@ def read_marker(admin: AdminClient, address: KafkaAddress, group: str) -> Marker
 
 
 def marked_topics(admin: AdminClient, group: str) -> dict[str, Marker]:
-    """The markers that a group has, by topic; those of transactions that have not ended are not."""
+    """The markers that a group has, by topic, without those of transactions that have not ended."""
     found = {place.topic: Marker.of(place) for place in _positions(admin, group, None)}
     return {topic: marker for topic, marker in found.items() if marker is not None}
 
@@ -69,7 +69,7 @@ def marked_topics(admin: AdminClient, group: str) -> dict[str, Marker]:
 def _positions(
     admin: AdminClient, group: str, places: list[TopicPartition] | None
 ) -> list[TopicPartition]:
-    """What a group has committed for some places, stable, or for all; waits where it must."""
+    """What a group has committed: for these places, stable offsets only; for all with None."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
     clock = schedule.current().clock

@@ -1,4 +1,4 @@
-"""What the URI of an output may say besides its topic; each mistake is refused by its name."""
+"""Reads the parameters of an output's URI, and refuses each mistake by its name."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PARAMETERS = (
 ).split()
 SIDES = ("late", "rejected")
 TIMEOUT_MS = 60_000
-"""How long a transaction may take; when its writer has died, so long may readers wait for what
-comes behind it, unless another run goes on before."""
+"""How long a transaction may take. When its writer dies, readers may have to wait this long for the
+records behind it, unless another run continues before."""
 
 _INSTEAD = {
     "protobuf": "Values in Protobuf are read, and not written. Write format=avro and "
     "registry=http://localhost:8081, which registers a schema of the results, or format=json."
 }
-"""By a value that somebody may well try, what to write in its place."""
+"""What to write instead of a value that users are likely to try."""
 
 
 @dataclass(frozen=True)
 class KafkaOptions:
     """How rows become records, and where they go.
 
-    `partition` takes all rows; without it they go by their `key`, or in turn where there is none.
-    `partitions` is how many a topic has that is made. `sides` has the topics of side outputs.
-    `registry` is the address of the schema registry that Avro needs, and `subject` the name of the
-    schema there; None for that of the topic.
+    `partition` takes all rows. Without it, the `key` decides the partition, or rows go round-robin
+    where there is no key. `partitions` is the number of partitions of a topic that we create.
+    `sides` maps side outputs to their topics. `registry` is the address of the schema registry that
+    Avro needs; `subject` is the name of the schema there, None for the topic's default.
     """
 
     format: str = "json"

@@ -1,7 +1,7 @@
 """Turns rows into keys and values of records, column by column.
 
-A record is kept in the checkpoint as it will be written, so that a batch which is written once more
-has the same bytes, also by a later version of this package.
+The checkpoint keeps each record as it will be written. So a batch that is written again has the
+same bytes, even where a later version of this package writes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEY, VALUE = "key", "value"
 SCHEMA = pa.schema([(KEY, pa.binary()), (VALUE, pa.binary())])
 
 AT_MS = "at_ms"
-"""In a receipt: the timestamp that the records of the part have, whenever they are written."""
+"""Key of `Receipt.more`: the timestamp of all records of the part, whenever they are written."""
 
 _AT_ONCE = 65536
 _NEWLINE, _QUOTE = 10, 34
@@ -37,7 +37,8 @@ def json_values(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _csv_values(batch: pa.RecordBatch) -> pa.Array:
-    """A line of CSV for each row, without its end; ends inside of quotes are part of a value."""
+    """A line of CSV for each row, without its line end."""
+    # A line feed after an even number of quotes is outside of quotes, so it ends a row.
     text = np.frombuffer(csv_text(pa.table(batch), header=False).encode(), np.uint8)
     ends = np.flatnonzero((text == _NEWLINE) & (np.cumsum(text == _QUOTE) % 2 == 0))
     offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
@@ -46,17 +47,17 @@ def _csv_values(batch: pa.RecordBatch) -> pa.Array:
 
 
 Values = Callable[[pa.RecordBatch], pa.Array]
-"""Writes the rows of a batch as values."""
+"""Writes each row of a batch as one value."""
 
 PLAIN: dict[str, Values] = {"json": json_values, "csv": _csv_values}
-"""Those by format that need no schema."""
+"""The formats that need no schema."""
 
 AVRO = "avro"
 FORMATS = (*PLAIN, AVRO)
 
 
 def key_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.Array:
-    """The keys of rows: of one column its plain text, NULL for NULL; of several a JSON object."""
+    """The keys of rows: one column gives its plain text, or NULL; several give a JSON object."""
     if not names:
         return pa.nulls(batch.num_rows, pa.binary())
     if len(names) > 1:
@@ -75,7 +76,7 @@ def rows_as_records(rows: pa.Table, key: tuple[str, ...], values: Values) -> pa.
 
 
 def changes_as_records(rows: pa.Table, key: tuple[str, ...], values: Values) -> pa.Table:
-    """Rows of an upserting sink: keys as JSON objects; a row that goes has no value (tombstone)."""
+    """Changes of an upserting sink: keys are JSON objects; a deletion has no value (tombstone)."""
     return _records(rows, partial(_change, key=key, values=values))
 
 
@@ -98,9 +99,9 @@ def _records(
 
 @dataclass(frozen=True)
 class RecordParts:
-    """Keeps the rows of a batch in the checkpoint as the records that they will be.
+    """Writes the rows of a batch to the checkpoint, as the records that they will be.
 
-    Side outputs are JSON without keys. Those that no topic takes are only counted.
+    Side outputs become JSON without keys. Those that no topic takes are only counted.
     """
 
     kept: KeptParts

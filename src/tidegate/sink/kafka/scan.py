@@ -1,4 +1,4 @@
-"""Looks for a batch among the records of its topics, where brokers have forgotten its marker."""
+"""Searches the records of the topics for a batch, where brokers have forgotten its marker."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 _SKEW_MS = 3_600_000
-"""How much earlier than ours a clock of a broker may be, where it stamps the records itself."""
+"""How far a broker's clock may be behind ours, where brokers stamp the records themselves."""
 
 
 def has_batch(
     address: KafkaAddress, topics: Mapping[str, int], writer: str, batch: BatchId, at_ms: int
 ) -> bool:
-    """Whether a record of a batch is committed; `at_ms` is the timestamp that such records have.
+    """Whether a record of a batch is committed; `at_ms` is the timestamp of its records.
 
-    Reads what was written since then, at most to the end that the topics have now. `topics` are
-    those that have parts of the batch, with how many partitions each has.
+    Reads from that time on, at most to the present end of the topics. `topics` are those that parts
+    of the batch go to, with the number of partitions of each.
     """
     kafka = library(address.where)
     consumer = make_consumer(
@@ -54,7 +54,7 @@ def has_batch(
 def _read(
     consumer: Consumer, waiting: int, wanted: set[tuple[str, str | bytes | None]], kafka: ModuleType
 ) -> bool:
-    """Whether a record has the wanted headers, of those up to the ends of so many partitions."""
+    """Whether a record has the wanted headers. `waiting` counts the partitions yet to end."""
     clock = schedule.current().clock
     until = clock.now() + ANSWER_S
     while waiting:

@@ -1,6 +1,6 @@
-"""Results as records of a topic, a batch in a transaction.
+"""Results as records of a topic, each batch in one transaction.
 
-Rows are kept in the checkpoint, as the records they will be, until the batch is committed. Then one
+Until the batch is committed the checkpoint keeps its rows, as the records they will be. Then one
 transaction writes them all with a marker of the batch, so a restart can tell whether that happened.
 """
 
@@ -39,7 +39,7 @@ from tidegate.sink.kafka.scan import has_batch
 from tidegate.sink.kafka.topic import ANSWERS, Topics
 from tidegate.sink.kafka.transaction import Transactions
 from tidegate.sink.kafka.wire import BY_KEY, origin, send
-from tidegate.sink.kept import KeptParts, read_kept
+from tidegate.sink.kept import DroppedSides, KeptParts, part_of, read_kept
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 
@@ -51,10 +51,11 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaSink:
-    """A topic whose committed records are the output; within a partition in the output order.
+    """A topic whose committed records are the output, in the output order within each partition.
 
-    The driver writes. Late and rejected tuples go to the topics that the options name, in the same
-    transaction as the rows; without such a topic they are counted, and the log says so once.
+    The driver writes all records. Late and rejected tuples go to the topics that the options name,
+    in the same transaction as the rows. Without such a topic they are counted and dropped, and the
+    log says so once.
     """
 
     parallel = False
@@ -70,8 +71,7 @@ class KafkaSink:
         self._topics: Topics | None = None
         self._transactions: Transactions | None = None
         self._values: Values = json_values
-        self._told: set[str] = set()
-        """The side outputs that were said to be dropped."""
+        self._dropped = _dropped_sides()
 
     def __repr__(self) -> str:
         return f"KafkaSink({self.uri!r})"
@@ -87,7 +87,7 @@ class KafkaSink:
 
     @property
     def side_places(self) -> dict[str, str]:
-        """What becomes of late and of rejected rows, for the summary of a run."""
+        """Where late and rejected rows are, for the summary of a run."""
         dropped = "were dropped; {0}=TOPIC after the ? of --out keeps them"
         topics = self._options.sides
         return {s: f"are in {topics[s]}" if s in topics else dropped.format(s) for s in SIDES}
@@ -95,7 +95,7 @@ class KafkaSink:
     def open(self, opening: Opening) -> None:
         self.close()
         self._opening = opening
-        self._told = set()
+        self._dropped = _dropped_sides()
         for name in self._options.key:
             if name not in opening.schema.names:
                 must = "key must name columns of the results"
@@ -126,9 +126,7 @@ class KafkaSink:
                 "Continue with the --out of the earlier run, or start from an empty checkpoint.",
             )
         written = [receipt for receipt in receipts if receipt.bytes]
-        for receipt in receipts:
-            if not receipt.bytes:
-                self._tell_dropped(batch, str(receipt.more["side"]))
+        self._dropped.tell(self._where, batch, receipts)
         fill = partial(self._fill, batch, written)
         self._claimed().publish(batch, fill, partial(self._absent, written))
         for receipt in written:
@@ -150,7 +148,7 @@ class KafkaSink:
 
     @property
     def _name(self) -> str:
-        """The transactional id, and the group of the marker: of this output of this checkpoint."""
+        """The transactional id and the group of the marker; one for each output of a checkpoint."""
         output = f"-{self._opened.output}" if self._opened.output else ""
         return f"tidegate-{self._opened.checkpoint}{output}"
 
@@ -161,7 +159,7 @@ class KafkaSink:
         return partial(rows_as_records, key=self._options.key, values=self._values)
 
     def _registered(self, schema: pa.Schema) -> Values:
-        """What writes values; a schema of the results is registered where the format needs one."""
+        """The function that writes values. Registers the schema where the format needs one."""
         options = self._options
         if options.registry is None:
             return PLAIN[options.format]
@@ -190,7 +188,7 @@ class KafkaSink:
     def _fill(self, batch: BatchId, receipts: Sequence[Receipt], producer: Producer) -> None:
         """Hand all records of a batch to a producer."""
         for receipt in receipts:
-            part, until = _part(receipt), "the topic has it"
+            part, until = part_of(receipt), "the topic has it"
             records = read_kept(self._opened.keep, batch, receipt, self._where, until)
             headers = origin(self._name, batch, part.stream)
             at_ms = int(receipt.more[AT_MS])
@@ -210,7 +208,7 @@ class KafkaSink:
         return topic
 
     def _partitions(self, part: Part) -> Iterable[int]:
-        """The partitions of the rows of a part, one after the other."""
+        """The partition of each row of a part, in the order of the rows; without an end."""
         if not part.side and self._options.partition is not None:
             return repeat(self._options.partition)
         if not part.side and (self._options.key or self._options.upsert):
@@ -219,7 +217,7 @@ class KafkaSink:
         return cycle(range(self._topics.partitions[self._topic(part)]))
 
     def _check_results(self, opening: Opening, admin: AdminClient) -> None:
-        """Refuse a topic that this run cannot begin, or go on, to write to."""
+        """Refuse a topic to which this run cannot begin or continue to write."""
         assert self._topics is not None
         try:
             marked = marked_topics(admin, self._name)
@@ -257,9 +255,11 @@ class KafkaSink:
             )
 
     def _absent(self, written: Sequence[Receipt]) -> Marker:
-        """The marker where the brokers have none: a run that begins, or one they have forgotten.
+        """The marker to assume where the brokers have none: the run is new, or they forgot it.
 
-        `written` are the receipts of the newest batch where it is to be published.
+        Brokers forget a marker that was not written for `offsets.retention.minutes`. Then the
+        records themselves are searched for the newest batch. `written` are the receipts of that
+        batch where it is about to be published.
         """
         opening = self._opened
         if opening.newest is None or not opening.results:
@@ -267,7 +267,7 @@ class KafkaSink:
         newest = BatchId(opening.newest)
         assert self._topics is not None
         if written:
-            topics = {self._topic(_part(r)): 0 for r in written}
+            topics = {self._topic(part_of(r)): 0 for r in written}
             counts = {topic: self._topics.partitions[topic] for topic in topics}
             at_ms = min(int(r.more[AT_MS]) for r in written)
             if has_batch(self._address, counts, self._name, newest, at_ms):
@@ -285,15 +285,6 @@ class KafkaSink:
             "records were deleted on purpose, go on with append=yes after the ? of the URI.",
         )
 
-    def _tell_dropped(self, batch: BatchId, side: str) -> None:
-        if side not in self._told:
-            self._told.add(side)
-            _log.warning(
-                "%s: rows that are %s, from batch %d on, are counted and dropped. To have them, "
-                "name a topic with %s=TOPIC after the ? of the URI.",
-                *(self._where, side, batch, side),
-            )
 
-
-def _part(receipt: Receipt) -> Part:
-    return Part(*(receipt.more[name] for name in ("number", "side", "stream")))
+def _dropped_sides() -> DroppedSides:
+    return DroppedSides(_log, "name a topic with {}=TOPIC after the ? of the URI")

@@ -1,4 +1,4 @@
-"""Looks topics up, makes those that are missing where that is asked for, and says what is wrong."""
+"""Looks up the topics of an output, makes missing ones on request, and refuses unfit ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN_S = 0.02
 _SILENT = ("_TIMED_OUT", "_TRANSPORT")
-"""Errors of the client that stand for an answer that did not come."""
+"""Errors by which the client says that no answer came."""
 
 ANSWERS = "See that the brokers run within reach of this machine, and the credentials."
 
@@ -26,7 +26,7 @@ ANSWERS = "See that the brokers run within reach of this machine, and the creden
 class Topics:
     """The topics of an output: the one for its rows, and those of its side outputs.
 
-    Nothing is made before `make`. A question costs a request.
+    Only `make` creates topics. Every call costs at least one request.
     """
 
     def __init__(self, address: KafkaAddress, options: KafkaOptions, admin: AdminClient) -> None:
@@ -35,10 +35,10 @@ class Topics:
         self._names = list(dict.fromkeys([address.topic, *options.sides.values()]))
         self._admin = admin
         self.partitions: dict[str, int] = {}
-        """How many partitions each topic has that is there."""
+        """The number of partitions of each topic that exists."""
 
     def check(self) -> None:
-        """Refuse, before anything begins, topics that are missing or cannot take the rows."""
+        """Refuse topics that are missing or cannot take the rows; called before any is made."""
         self._look_up()
         where, options = self._address.where, self._options
         are_made = options.partitions is not None or self._are_all_there() or self._are_made()
@@ -64,8 +64,11 @@ class Topics:
             raise OptionError(where, must, got, remedy)
 
     def make(self) -> None:
-        """Make what is missing, with as many copies and, unless it is said, as many partitions as
-        the brokers give to a topic."""
+        """Create the topics that are missing.
+
+        The brokers' defaults decide the replication and, unless `partitions` says it, the number of
+        partitions.
+        """
         missing = [name for name in self._names if name not in self.partitions]
         if not missing:
             return
@@ -91,7 +94,7 @@ class Topics:
         return self.partitions.keys() >= set(self._names)
 
     def _look_until(self, limit_s: float) -> None:
-        """Look again until all topics are there, at most so long."""
+        """Look again until all topics are there, for at most `limit_s`."""
         clock = schedule.current().clock
         until = clock.now() + limit_s
         while not self._are_all_there() and clock.now() <= until:
@@ -99,8 +102,10 @@ class Topics:
             self._look_up()
 
     def _are_made(self) -> bool:
-        """Whether the brokers make topics that clients name; not where only one partition is meant,
-        or where they do not tell."""
+        """Whether the brokers create topics on first use.
+
+        False where they do not tell, and where the options name one partition of an existing topic.
+        """
         if self._options.partition is not None:
             return False
         admin: Any = import_module("confluent_kafka.admin")
@@ -111,7 +116,7 @@ class Topics:
         return found is not None and found["auto.create.topics.enable"].value == "true"
 
     def is_empty(self) -> bool:
-        """Whether the topic of the rows holds no record; also if it is not there."""
+        """Whether the topic of the rows holds no record, or does not exist."""
         topic, kafka = self._address.topic, library(self._address.where)
         places = [kafka.TopicPartition(topic, n) for n in range(self.partitions.get(topic, 0))]
         return self._ends(places, "earliest") == self._ends(places, "latest")
@@ -134,7 +139,7 @@ class Topics:
                 self.partitions[name] = len(found.partitions)
 
     def _asked(self, future: Future[Any], but: Collection[str] = ()) -> Any:
-        """The answer to a question; None for an error whose name is given."""
+        """The answer to a question; None for an error whose name is in `but`."""
         try:
             return future.result(ANSWER_S)
         except library(self._address.where).KafkaException as error:

@@ -1,12 +1,13 @@
 """Writes batches to topics, each in one transaction with the marker that says it is there.
 
-Two things decide who may write. The brokers let the newest producer of a transactional id write,
-end the open transaction of the one before, and refuse what that one still sends. And the marker has
-the owner of the run that wrote it, so a run which another has taken over from does not begin again.
+Two things decide which run may write. The brokers let the newest producer of a transactional id
+write, abort the open transaction of the producer before it, and refuse what that one still sends.
+And the marker names the owner of the run that wrote it, so a run that another one has replaced does
+not begin again.
 
-An answer can be lost: then it is not known whether the transaction was committed. The way out is
-the same as after a crash: a new producer of the same id, for which the brokers first end what is
-open or half committed, and then the marker, which says whether the batch is there.
+The answer to a commit can be lost. Then nobody knows whether the transaction was committed. The way
+out is the same as after a crash: make a new producer of the same id, for which the brokers first
+end what is open or half committed; then read the marker, which says whether the batch is there.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ PATIENCE_S = 120.0
 """How long a batch may wait for brokers that do not answer, before the run ends."""
 
 _REFRESH_S = 24 * 3600.0
-"""When a marker is written again; brokers forget one after a week unless they are told to."""
+"""After how long a marker is written again. Brokers forget one after a week, unless configured."""
 
 _AGAIN_S = 0.1
 _MOST_WAITING = 250_000
-"""Records of a batch that the producer holds: at a full queue each record costs twice as much."""
+"""Records that the producer queues at most: at a full queue each record costs twice as much."""
 
 _LARGEST_RECORD = 100_000_000
-"""The brokers say how large a record may be, so the client does not."""
+"""No limit of our own: the brokers decide how large a record may be."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,14 +63,15 @@ _HOPELESS: Mapping[str, str] = {
         f"{_ALLOW} with tidegate-; then run again.",
     ),
 }
-"""By the name of an error that will not go away by itself, what to do."""
+"""What to do about each error that will not go away by itself, by its name."""
 
 
 class Transactions:
     """The transactions of one output, in the order of its batches, by one producer at a time.
 
     `name` is the transactional id and the group of the marker. `owner` is the number of the run.
-    `absent` is asked for the marker where there is none; what it raises ends the run.
+    `absent`, an argument of the calls, gives the marker to assume where the brokers have none; an
+    error it raises ends the run.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class Transactions:
         self._timeout_ms = timeout_ms
         kafka = library(address.where)
         self._failure = kafka.KafkaException
-        # It only gives the group its form, so it needs no brokers, and asks none.
+        # This consumer only gives the metadata of the group. It never connects to a broker.
         consumer = kafka.Consumer({"group.id": name, "log_level": 2})
         self._group = consumer.consumer_group_metadata()
         consumer.close()
@@ -91,16 +93,16 @@ class Transactions:
         self._marked_at: float | None = None
 
     def claim(self, absent: Callable[[], Marker]) -> Marker:
-        """Be the one that writes, and keep the marker; which batch was published last.
+        """Become the one writer of this output; the marker of the batch that was published last.
 
-        Costs nothing where this was done less than a day ago.
+        Also writes the marker again where it is a day old. Costs nothing otherwise.
         """
         return self._patiently("the output must be claimed", lambda: self._claimed(absent))
 
     def publish(
         self, batch: BatchId, fill: Callable[[Producer], None], absent: Callable[[], Marker]
     ) -> None:
-        """Write a batch, whose records `fill` hands to the producer, unless it is there."""
+        """Write a batch unless it is there; `fill` hands its records to the producer."""
 
         def work() -> None:
             if self._claimed(absent).batch < batch:
@@ -110,16 +112,18 @@ class Transactions:
         self._patiently(f"batch {batch}, which is committed, must be written", work)
 
     def close(self) -> None:
-        """Let go of the producer, and of what it has not sent.
+        """Drop the producer, with the records it has not sent.
 
-        A transaction that is open is not ended here, which could wait for brokers that are gone:
-        the next producer of this output, or its timeout, does that.
+        An open transaction is not aborted here, because that could wait for brokers that are gone.
+        The next producer of this output ends it, or its timeout does.
         """
         self._producer = None
 
     def _claimed(self, absent: Callable[[], Marker]) -> Marker:
         if self._producer is None:
-            before = marked_topics(self._admin, self._name)  # of what has ended: it does not wait
+            # Before we fence anybody: where the marker names a later run, we must not take the
+            # transactional id away from it. This read does not wait for open transactions.
+            before = marked_topics(self._admin, self._name)
             self._check_owner(before.get(self._address.topic))
             producer = make_producer(
                 self._address,
@@ -137,7 +141,8 @@ class Transactions:
             # Without a connection librdkafka would ask for the coordinator after half a second.
             producer.list_topics(self._address.topic, limit_s)
             producer.init_transactions(limit_s)
-            # Now all transactions before are ended, and nobody else can begin one.
+            # Now all earlier transactions have ended and no other producer can begin one, so the
+            # marker that is read here is final. It may still name a later run: checked once more.
             found = read_marker(self._admin, self._address, self._name)
             self._check_owner(found)
             self._marker = found or self._unmarked(absent)
@@ -158,7 +163,7 @@ class Transactions:
         self._marker, self._marked_at = marker, schedule.current().clock.now()
 
     def _unmarked(self, absent: Callable[[], Marker]) -> Marker:
-        """The marker where there is none, which is strange once this run has written one."""
+        """The marker to assume where there is none; an error once this run has written one."""
         if self._marked_at is None:
             return absent()
         raise SinkError(
@@ -178,7 +183,7 @@ class Transactions:
             )
 
     def _patiently(self, must: str, work: Callable[[], T]) -> T:
-        """Try until it is done, each time with a new producer."""
+        """Try until it is done, with a new producer each time, for at most PATIENCE_S."""
         clock = schedule.current().clock
         until = clock.now() + PATIENCE_S
         while True:

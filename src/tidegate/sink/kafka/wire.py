@@ -14,15 +14,11 @@ from tidegate.sink.kafka.record import KEY, VALUE
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-WRITER, BATCH, SEQUENCE, STREAM = HEADERS = (
-    "tidegate.writer",
-    "tidegate.batch",
-    "tidegate.sequence",
-    "tidegate.stream",
-)
+WRITER, BATCH = "tidegate.writer", "tidegate.batch"
+SEQUENCE, STREAM = "tidegate.sequence", "tidegate.stream"
 """Headers of records, as texts: the transactional id of the output, the batch, the number of the
-row in its batch from 0 on, and for late tuples their stream. The first three are on every record;
-ordered by batch and sequence the records of all partitions are the output."""
+row in its batch from 0 on, and for late tuples their stream. Every record has the first three. The
+records of all partitions, ordered by batch and sequence, are the output."""
 
 BY_KEY = -1
 """The partition that the hash of the key names, as Java's clients compute it (murmur2)."""
@@ -33,7 +29,7 @@ _ROOM_S = 0.005
 
 
 def origin(writer: str, batch: BatchId, stream: str = "") -> Headers:
-    """The headers that all records of a part have."""
+    """The headers that all records of a part share."""
     fixed: Headers = [(WRITER, writer.encode()), (BATCH, b"%d" % batch)]
     return [*fixed, (STREAM, stream.encode())] if stream else fixed
 
@@ -46,12 +42,12 @@ def send(
     headers: Headers,
     at_ms: int,
 ) -> None:
-    """Queue records in their order, each for the next one of the partitions.
+    """Queue records in their order, each for the next of the partitions.
 
-    A call for each: the one for many takes neither headers nor timestamps. The call copies all that
-    it is given, so the list of headers is one for all.
+    Costs a call for each record: the client's call for many takes neither headers nor timestamps.
     """
     produce, places, first = producer.produce, iter(partitions), 0
+    # One list for all records: `produce` copies the headers, so only the last entry changes.
     named: Headers = [*headers, (SEQUENCE, b"")]
     for batch in records.to_batches():
         numbers = pa.array(np.arange(first, first + batch.num_rows)).cast(pa.string())
@@ -63,6 +59,6 @@ def send(
                 try:
                     produce(topic, value, key, place, None, None, at_ms, named)
                     break
-                except BufferError:  # as many wait to be sent as it holds
+                except BufferError:  # the queue of the producer is full
                     producer.poll(_ROOM_S)
         first += batch.num_rows

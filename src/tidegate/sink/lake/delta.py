@@ -1,7 +1,7 @@
 """Results as a table of Delta Lake: `delta:PATH`, `delta+s3://bucket/path`.
 
-A batch is one entry of the log: its files, and the application transactions of Delta's protocol
-that say which batch it is and who owned the checkpoint.
+A batch is one entry of the log. It lists the files, and records the batch and the owner of the
+checkpoint as application transactions of Delta's protocol.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.clock import utc_now
+from tidegate.remote.folder import DataFolder
 from tidegate.remote.lake.delta import LOG, DeltaPlace
-from tidegate.remote.lake.files import DataFolder
 from tidegate.sink.address import Address
-from tidegate.sink.lake.address import APPEND, lake_uri, may_append
-from tidegate.sink.lake.sink import LakeSink
+from tidegate.sink.lake.sink import APPEND, LakeSink, lake_uri, may_append
 from tidegate.sink.lake.table import (
     MAKER,
     NOTHING,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeltaFiles(LakeFiles):
-    """Data files of a table below its folder, those of side tables below theirs in `base`."""
+    """Data files are below the folder of their table; side tables have folders in `base`."""
 
     main: DeltaPlace
     base: DeltaPlace
@@ -54,7 +53,7 @@ class DeltaFiles(LakeFiles):
 
 
 class DeltaTarget(LakeTable):
-    """A table of Delta Lake. Holds the list of its files, which grows until they are compacted."""
+    """A table of Delta Lake. Holds the list of its files: grows until somebody compacts them."""
 
     def __init__(self, place: DeltaPlace, files: DeltaFiles, writer: str) -> None:
         self._place, self._files = place, files
@@ -90,7 +89,7 @@ class DeltaTarget(LakeTable):
 
         with _told():
             DeltaTable.create(
-                self._place.uri.partition("?")[0] if self._place.remote else self._place.uri,
+                self._place.location,
                 schema=schema,
                 mode="ignore",
                 configuration={MAKER: self.writer},
@@ -126,7 +125,8 @@ class DeltaTarget(LakeTable):
         self._sync()
 
     def _says(self, batch: int | None = None, owner: int | None = None) -> Any:
-        """What a commit says of itself; one that meets another of the same writer is refused."""
+        """The batch and the owner that a commit records; Delta refuses one that others of the same
+        writer came before."""
         from deltalake import CommitProperties, Transaction
 
         said = [(self.writer, batch), (self._owner_id, owner)]
@@ -139,7 +139,7 @@ class DeltaTarget(LakeTable):
         return f"{self.writer}/owner"
 
     def _sync(self) -> None:
-        """Let the log in a folder outlive a loss of power, which the library does not see to."""
+        """Sync the newest entry of the log in a local folder; the library does not."""
         if self._place.remote:
             return
         log = os.path.join(self._place.uri, LOG)
@@ -166,7 +166,7 @@ class DeltaSink(LakeSink):
 
 
 def _stats(file: AddedFile) -> str:
-    """What readers leave a file out by; of columns of times only, which most ask for."""
+    """Statistics by which readers skip a file: of columns of times only, the usual filters."""
     found: dict[str, Any] = {"numRecords": file.rows}
     for name, place in (("minValues", 0), ("maxValues", 1)):
         if file.stats:
@@ -176,7 +176,7 @@ def _stats(file: AddedFile) -> str:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Put what the library raises into the words of `LakeTable`."""
+    """Turn the errors of the library into those of `LakeTable`."""
     from deltalake.exceptions import CommitFailedError, DeltaError
 
     try:

@@ -1,8 +1,8 @@
 """Results as a table of Iceberg: `iceberg:CATALOG?table=namespace.table`.
 
-A batch is one snapshot, whose summary says which batch it is and who owned the checkpoint. The
-properties of the table say the same, in the same commit, because snapshots are made to expire. A
-commit that meets another one is not rebased by the library: what came first is looked at first.
+A batch is one snapshot, whose summary records the batch and the owner of the checkpoint. The same
+commit records both in the properties of the table too, because snapshots expire. The library must
+not rebase a commit onto one that came first: we look at that one before we try again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.errors import OptionError
-from tidegate.remote.lake.files import DataFolder
+from tidegate.remote.folder import DataFolder
 from tidegate.remote.lake.iceberg import IcebergFiles, IcebergPlace
 from tidegate.sink.address import Address
-from tidegate.sink.lake.address import APPEND, lake_uri, may_append
-from tidegate.sink.lake.sink import LakeSink
+from tidegate.sink.lake.sink import APPEND, LakeSink, lake_uri, may_append
 from tidegate.sink.lake.table import (
     MAKER,
     NOTHING,
@@ -43,11 +42,11 @@ _RETRIES = "commit.retry.num-retries"
 
 @dataclass(frozen=True)
 class IcebergDataFiles(LakeFiles):
-    """Data files below the folder of the table of results, also those of its side tables."""
+    """All data files, those of side tables too, are below the folder of the table of results."""
 
     files: IcebergFiles
     location: str
-    """The folder as the table names it."""
+    """The same folder, as the table writes its location."""
 
     def folder(self, side: str) -> DataFolder:
         return self.files.folder()
@@ -57,7 +56,7 @@ class IcebergDataFiles(LakeFiles):
 
 
 class IcebergTarget(LakeTable):
-    """A table of Iceberg. Holds its metadata, which grows with its snapshots until they expire."""
+    """A table of Iceberg. Holds its metadata: grows with its snapshots until they expire."""
 
     def __init__(self, place: IcebergPlace, main: IcebergPlace, writer: str) -> None:
         self._place, self._main = place, main
@@ -114,7 +113,8 @@ class IcebergTarget(LakeTable):
         said = {"owner": owner} if batch is None else {"owner": owner, "batch": batch}
         summary = {f"tidegate.{name}": str(number) for name, number in said.items()}
         with _told():
-            # Only in this copy: the library must not put our commit after one we have not seen.
+            # Changes only this copy in memory. With retries the library would put our commit after
+            # one that we have not seen, perhaps of a later owner or of the very same batch.
             table.metadata.properties[_RETRIES] = "0"
             change = table.transaction()
             change.set_properties({self._name(n): str(number) for n, number in said.items()})
@@ -127,7 +127,7 @@ class IcebergTarget(LakeTable):
         summary = {MAKER: self.writer, **summary}
         if paths:
             change.add_files(paths, summary, check_duplicate_files=False)
-        else:  # a snapshot without files, which every commit on an older one conflicts with
+        else:  # a snapshot without files: a commit based on an older one conflicts with it
             with change.update_snapshot(snapshot_properties=summary).fast_append():
                 pass
 
@@ -166,7 +166,7 @@ class IcebergSink(LakeSink):
 
 
 def _sync(table: Table) -> None:
-    """Let metadata in a folder outlive a loss of power, which the library does not see to."""
+    """Sync the metadata of the newest snapshot in a local folder; the library does not."""
     snapshot = table.current_snapshot()
     written = [table.metadata_location]
     if snapshot is not None:
@@ -181,7 +181,7 @@ def _sync(table: Table) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Put what the library raises into the words of `LakeTable`."""
+    """Turn the errors of the library into those of `LakeTable`."""
     from pyiceberg.exceptions import CommitFailedException
 
     try:

@@ -1,4 +1,4 @@
-"""Writes parts of a batch as data files of a table, which no reader sees before the commit."""
+"""Writes parts of a batch as data files of a table; no reader sees them before `publish`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tidegate.sink.lake.table import LakeFiles, alike
 from tidegate.sink.receipt import Part, Receipt
 
 SIDE, STATS = "side", "stats"
-"""What receipts have in `more`: the table that a part is of, and the span of its times."""
+"""Keys of `Receipt.more`: the side table of a part, and the ranges of its columns of times."""
 
 _FORM = Form("parquet")
 _ROWS = "part"
-"""What the names of files with results begin with."""
+"""The prefix of the names of files with results."""
 
 
 @dataclass(frozen=True)
 class LakePartWriter:
     """Puts the parts of one batch into the folder of the table; picklable.
 
-    Names have the batch and the number of the part first, so that they sort as the output does; the
-    owner and a token of the try make them nobody else's. A part costs a file and its name.
+    File names begin with the batch and the number of the part, so they sort as the output does. The
+    owner and a token of the try make each name unique. A part costs one durable `put`.
     """
 
     files: LakeFiles
@@ -42,7 +42,7 @@ class LakePartWriter:
     batch: BatchId
     owner: int
     schema: pa.Schema
-    """The columns of the table that the rows are cast to, in the order of the query."""
+    """The columns in the types of the table, in the order of the query; rows are cast to them."""
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
         if not part.side:
@@ -72,13 +72,13 @@ class LakePartWriter:
 
 
 def side_of(part: Part) -> str:
-    """The table of a side output, below that of the results; "" for the results."""
+    """The side table of a part, named below that of the results; "" for the results."""
     stream = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_{ord(m[0]):02x}", part.stream)
     return {"late": f"_late/{stream}", "rejected": "_rejected"}.get(part.side, "")
 
 
 def folder_of_batch(writer: str, batch: int) -> str:
-    """Where the files of a batch are, below the folder of the table."""
+    """The folder of a batch's files, below that of the table."""
     return f"data/{writer.replace('/', '-')}/{batch:08d}"
 
 
@@ -93,7 +93,7 @@ def owner_of(name: str) -> int:
 
 
 def writing_schema(table: pa.Schema, query: pa.Schema) -> pa.Schema:
-    """The columns of a query in the types that they have in a table."""
+    """The columns of a query; whole numbers take the table's wider type, where it has one."""
     fields = []
     for field in query:
         own = table.field(field.name).type
@@ -103,7 +103,7 @@ def writing_schema(table: pa.Schema, query: pa.Schema) -> pa.Schema:
 
 
 def spans_of(rows: pa.Table) -> dict[str, list[str]]:
-    """The least and the greatest of each column of times, in whole milliseconds around them."""
+    """The least and the greatest value of each column of times, widened to whole milliseconds."""
     found = {}
     for field in rows.schema:
         if pa.types.is_timestamp(field.type):

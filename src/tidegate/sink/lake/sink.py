@@ -4,13 +4,14 @@
 
     data/WRITER/NNNNNNNN/part-00000-OOOOOOOO-TOKEN.parquet     a part of batch N, of owner O
 
-Tasks write data files into the folder of the table, where no reader looks for them: a table is what
-its log says. `publish` adds the files of a batch to the log in one commit, which says in the same
-step that this writer's newest batch is N. The writer is the checkpoint, and the output. So after a
-crash the table knows whether a batch is in it, and it is added if not; others may commit beside.
+Tasks write data files into the folder of the table. No reader sees them there, because a table is
+what its log says. `publish` adds the files of a batch to the log in one commit, and the same commit
+records that this writer's newest batch is N. The writer is the checkpoint with the output. So after
+a crash the table itself tells whether it has a batch, and the batch is added if not. Other programs
+may commit to the table at the same time.
 
-Each commit also says who owned the checkpoint. A run that finds a later owner than itself ends. An
-owner says so in a commit of its own before it removes or replaces what runs before it have left.
+Each commit also records the owner of the checkpoint. A run that finds a later owner than itself
+ends. An owner commits its number before it removes or replaces what earlier runs have left.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
-from tidegate.remote.lake.files import DataFolder
+from tidegate.remote.folder import DataFolder
+from tidegate.remote.lake.uri import LakeUri
 from tidegate.remote.reason import reason
+from tidegate.sink.address import Address
 from tidegate.sink.lake.part import (
     SIDE,
     STATS,
@@ -51,15 +54,18 @@ from tidegate.sink.refusal import part_lost
 
 _log = logging.getLogger(__name__)
 
+APPEND = "append"
+"""The parameter that lets results be added to rows of another checkpoint."""
+
 _TRIES = 20
-"""How often a commit is tried that others come before."""
+"""How many times a commit is tried when others come first."""
 
 
 class LakeSink:
     """One table for the results, and one for each side output that has rows.
 
-    `table(writer, side)` gives each of them. `append` says that it may be a table that another
-    checkpoint has made.
+    `table(writer, side)` opens each of them. With `append` another checkpoint may have created the
+    table.
     """
 
     parallel = True
@@ -76,13 +82,13 @@ class LakeSink:
         self._schema = pa.schema([])
         self._main: LakeTable | None = None
         self._columns: pa.Schema | None = None
-        """The columns of the table as rows are written, when it is ready for them."""
+        """The columns and types to write, once the table has them; None before."""
         self._begun: BatchId | None = None
-        """The batch that this run is writing, or has written last."""
+        """The batch that this run writes now, or wrote last."""
         self._waiting: BatchId | None = None
-        """The batch that is committed, or about to be, and not published."""
+        """The batch that is committed, or about to be, and not yet published."""
         self._replays = False
-        """Whether the batch that was begun is one that runs again, after a part of it was lost."""
+        """Whether the batch at hand runs again because a part of it was lost after its commit."""
 
     def __repr__(self) -> str:
         return f"LakeSink({self.uri!r})"
@@ -110,9 +116,12 @@ class LakeSink:
         self._replays = batch == self._waiting
         with _before_commit(main.where):
             if self._columns is None:
-                self._columns = self._ready(main)
+                state = _widened(main, self._lacking)
+                self._columns = writing_schema(state.schema, self._schema)
             files = main.files()
-            if self._replays:  # its first try may still be about to be committed by who wrote it
+            # A paused earlier run may still wake up and commit its own files of this batch. The
+            # claim makes its commit conflict, so that the batch cannot get in twice.
+            if self._replays:
                 self._claim(main)
             elif first or again:
                 self._sweep(main, batch)
@@ -120,19 +129,19 @@ class LakeSink:
         return LakePartWriter(files, self._writer, batch, self._owner, self._columns)
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
-        """Nothing to make durable: what was put is. From here on it may be committed."""
+        """Remember that the batch may be committed from here on; `put` was durable already."""
         self._waiting = batch
         return receipts
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Commit the side outputs, then the rows; a table that has the batch stays as it is."""
+        """Commit the side outputs, then the rows; does nothing where the table has the batch."""
         main = self._opened
         with self._after_commit(main.where):
             state = main.look()
             if state is None:
                 must = "the table must stay while a query writes to it"
                 raise SinkError(main.where, must, "none", _ANEW)
-            if state.batch >= batch:  # and so are its side outputs, which come first
+            if state.batch >= batch:  # then the side outputs, which come first, are in as well
                 self._waiting = None
                 return
             self._check_owner(main, state)
@@ -144,13 +153,15 @@ class LakeSink:
             rows = [r for r in receipts if SIDE not in r.more]
             self._add(main, state, files.folder(""), batch, rows)
         self._waiting = None
-        if self._replays:  # of its side outputs those of the first try may be in their tables
+        # Files of rows of the first try are garbage now. Those of side outputs stay: the first try
+        # may have committed them to their tables before it ended.
+        if self._replays:
             self._replays = False
             with _unswept(main.where):
                 self._drop(files.folder(""), batch, {r.name for r in receipts}, is_of_rows)
 
     def close(self) -> None:
-        """Remove what was written of a batch that was not committed."""
+        """Remove the files of a batch that was begun and not committed."""
         if self._main is None or self._begun is None or self._begun == self._waiting:
             return
         with _unswept(self._main.where):
@@ -180,7 +191,7 @@ class LakeSink:
         columns_to_add(main.where, state, self._schema)
 
     def _check_continued(self, main: LakeTable, state: TableState | None, opening: Opening) -> None:
-        """A run continues in the table that has its batches, and none beyond the newest."""
+        """Refuse a table that lacks the batches of this checkpoint, or has some beyond them."""
         assert opening.newest is not None
         batch = -1 if state is None else state.batch
         if batch > opening.newest:
@@ -191,7 +202,7 @@ class LakeSink:
                 "Restore the newest copy of the checkpoint, or start with another one and another "
                 "table.",
             )
-        # The newest may wait to be published; the one before it is in.
+        # The newest may still wait to be published; the one before it must be in the table.
         published = opening.results[1:2] if self._waiting is not None else opening.results[:1]
         if published and batch < published[0]:
             got = "no table" if state is None else f"none after batch {batch}"
@@ -213,45 +224,33 @@ class LakeSink:
                 "That one goes on with it: let it, and end this one.",
             )
 
-    def _ready(self, main: LakeTable) -> pa.Schema:
-        """Make the table, or add the columns that it lacks; its columns as rows are written."""
-        for _ in range(_TRIES):
-            state = main.look()
-            if state is None:
-                main.create(self._schema)
-                continue
-            more = columns_to_add(main.where, state, self._schema)
-            if not more.names:
-                return writing_schema(state.schema, self._schema)
-            try:
-                main.add_columns(more)
-            except ConflictError:
-                continue
-        raise _crowded(main.where)
+    def _lacking(self, state: TableState | None) -> pa.Schema:
+        """The columns of the results that their table lacks; refuses one that does not fit."""
+        if state is None:
+            return self._schema
+        return columns_to_add(self._opened.where, state, self._schema)
 
     def _claim(self, table: LakeTable) -> None:
-        """Say in the table who the owner is, so that those before it add nothing any more."""
+        """Commit our owner number, so that earlier runs can add nothing any more."""
         for _ in range(_TRIES):
             state = table.look()
             assert state is not None, "the table is ready"
             self._check_owner(table, state)
             if state.owner == self._owner:
                 return
-            try:
+            with suppress(ConflictError):
                 table.commit(None, self._owner, ())
-            except ConflictError:
-                continue
         raise _crowded(table.where)
 
     def _sweep(self, main: LakeTable, batch: int) -> None:
-        """Remove what tries of a batch have left that is not committed anywhere."""
+        """Remove the files that earlier tries of a batch have left, none of which is committed."""
         files, name = main.files(), folder_of_batch(self._writer, batch)
         if any(files.folder(side).list(name) for side in ("", *files.sides())):
             self._claim(main)
             self._drop_all(main, batch)
 
     def _drop_all(self, main: LakeTable, batch: int) -> None:
-        """Remove all files of a batch that is in no manifest."""
+        """Remove all files of a batch that no manifest names."""
         files = main.files()
         for side in ("", *files.sides()):
             self._drop(files.folder(side), batch, set(), lambda name: True)
@@ -259,7 +258,7 @@ class LakeSink:
     def _drop(
         self, folder: DataFolder, batch: int, kept: set[str], meant: Callable[[str], bool]
     ) -> None:
-        """Remove files of a batch that are meant, but for those kept and those of later owners."""
+        """Remove the `meant` files of a batch, except those `kept` and those of later owners."""
         there = [entry.name for entry in folder.list(folder_of_batch(self._writer, batch))]
         gone = [n for n in there if n not in kept and meant(n) and owner_of(n) <= self._owner]
         folder.delete_all(gone)
@@ -272,7 +271,7 @@ class LakeSink:
         batch: int,
         receipts: Sequence[Receipt],
     ) -> None:
-        """Commit a batch to a table that does not have it; `state` is what was just seen of it."""
+        """Commit a batch to a table, unless it is there; `state` is the result of the last look."""
         for _ in range(_TRIES):
             if state.batch >= batch:
                 return
@@ -290,34 +289,24 @@ class LakeSink:
     def _side_ready(
         self, table: LakeTable, folder: DataFolder, receipts: Sequence[Receipt]
     ) -> TableState:
-        """A table of a side output, made or widened for its rows."""
-        for _ in range(_TRIES):
-            state = table.look()
+        """Create the table of a side output, or add the columns that its rows need."""
+
+        def lacking(state: TableState | None) -> pa.Schema:
+            there = () if state is None else state.schema.names
             schema = nullable(pq.read_schema(pa.BufferReader(_bytes(folder, receipts[0]))))
-            if state is None:
-                table.create(schema)
-                continue
-            more = pa.schema([field for field in schema if field.name not in state.schema.names])
-            if not more.names:
-                return state
-            try:
-                table.add_columns(more)
-            except ConflictError:
-                continue
-        raise _crowded(table.where)
+            return pa.schema([field for field in schema if field.name not in there])
+
+        return _widened(table, lacking)
 
     def _check_parts(self, folder: DataFolder, batch: int, receipts: Sequence[Receipt]) -> None:
-        """Refuse a part that is not as it was written; the bytes are read where others wrote it."""
+        """Refuse a part that differs from its receipt. Reads the bytes if another run wrote it."""
         if not receipts:
             return
         there = {e.name: e.bytes for e in folder.list(folder_of_batch(self._writer, batch))}
         for receipt in receipts:
-            size = there.get(receipt.name)
-            if size is None:
-                raise part_lost(folder.full(receipt.name), "no such file")
-            if size != receipt.bytes:
-                got = f"{size} bytes, where {receipt.bytes} were written"
-                raise part_lost(folder.full(receipt.name), got)
+            wrong = receipt.mismatch(there.get(receipt.name))
+            if wrong is not None:
+                raise part_lost(folder.full(receipt.name), wrong)
             if batch != self._begun:
                 _bytes(folder, receipt)
 
@@ -331,8 +320,40 @@ class LakeSink:
             raise SinkError(where, must, got, _AGAIN) from error
 
 
+def lake_uri(address: Address) -> LakeUri:
+    """The address in the form that the sources of such tables use too."""
+    return LakeUri(address.scheme, address.place, address.parameters, address.where, OptionError)
+
+
+def may_append(address: Address) -> bool:
+    """Whether the URI lets results be added to rows of another checkpoint."""
+    said = address.parameters.get(APPEND, "false").lower()
+    if said not in ("true", "false"):
+        remedy = "Write append=true, or leave it out."
+        raise OptionError(address.where, "append must be true or false", said, remedy)
+    return said == "true"
+
+
+def _widened(table: LakeTable, lacking: Callable[[TableState | None], pa.Schema]) -> TableState:
+    """Create a table, or add the columns that are `lacking`; its state then.
+
+    `lacking` gets the state of the last look, None where there is no table.
+    """
+    for _ in range(_TRIES):
+        state = table.look()
+        more = lacking(state)
+        if state is None:
+            table.create(more)
+        elif not more.names:
+            return state
+        else:
+            with suppress(ConflictError):
+                table.add_columns(more)
+    raise _crowded(table.where)
+
+
 def _bytes(folder: DataFolder, receipt: Receipt) -> bytes:
-    """The bytes of a part as they were written; a LostOutputError where they are not there."""
+    """The bytes of a part; a LostOutputError where they are gone or changed."""
     try:
         data = folder.read(receipt.name)
     except FileNotFoundError as error:
@@ -359,7 +380,7 @@ def _before_commit(where: str) -> Iterator[None]:
 
 @contextmanager
 def _unswept(where: str) -> Iterator[None]:
-    """What cannot be removed stays in the folder, where nobody reads it."""
+    """Log files that cannot be removed: they stay in the folder, where nobody reads them."""
     try:
         yield
     except (LakeError, LostOutputError, OSError) as error:

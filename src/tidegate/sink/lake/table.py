@@ -1,8 +1,8 @@
-"""The interface of lakehouse tables that results are added to: `delta` and `iceberg` have it.
+"""The interface of lakehouse tables that results are added to; `delta` and `iceberg` implement it.
 
-A table has a log of its own, in which commits appear whole. Each commit of ours says, in the same
-step as it adds files, which batch of which writer they are of and who owned the checkpoint. So the
-table itself knows what is in it, whatever became of the answer to a commit.
+A table has a log, in which commits appear whole. Each of our commits adds files and, in the same
+step, records their batch, their writer and the owner of the checkpoint. So the table itself tells
+what is in it, even where the answer to a commit was lost.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import OptionError
-from tidegate.remote.lake.files import DataFolder
+from tidegate.remote.folder import DataFolder
 from tidegate.schema import normal_type, type_name
 
 MAKER = "tidegate.checkpoint"
-"""The property of a table that says who made it."""
+"""The property of a table that names the writer that created it."""
 
 NOTHING = -1
 """The batch, and the owner, of a writer that has committed nothing."""
 
 
 class ConflictError(Exception):
-    """Another commit came first. Nothing of ours is in the table: look again, then try again."""
+    """Another commit came first. Nothing of ours was added: look again, then try again."""
 
 
 class LakeError(Exception):
-    """A table cannot be read or committed to; whether a commit arrived may be unknown."""
+    """A table cannot be read or committed to. A commit may have arrived all the same."""
 
 
 @dataclass(frozen=True)
 class TableState:
-    """What a table says now: its columns, and the newest batch and owner of one writer.
+    """The state of a table: its columns, and the newest batch and owner of one writer.
 
-    `maker` is the writer that made the table, "" where that was not Tidegate.
+    `maker` is the writer that created the table, "" where that was not Tidegate.
     """
 
     schema: pa.Schema
@@ -49,7 +49,7 @@ class TableState:
 
 @dataclass(frozen=True)
 class AddedFile:
-    """A data file that a commit adds: its name below the folder, and what is known of its rows."""
+    """A data file to add: its name below the folder, its size, and the ranges of its times."""
 
     name: str
     rows: int
@@ -58,33 +58,33 @@ class AddedFile:
 
 
 class LakeFiles(ABC):
-    """Where the data files of a table and its side tables are; small, because tasks are sent it."""
+    """Where the data files of a table and its side tables are; small, because tasks get a copy."""
 
     @abstractmethod
     def folder(self, side: str) -> DataFolder:
-        """The folder of a table's files; `side` is "" for that of the results."""
+        """The folder of a table's files; `side` is "" for the results."""
 
     @abstractmethod
     def sides(self) -> Sequence[str]:
-        """The side tables that have a folder of their own, of those that are there."""
+        """The existing side tables that have a folder of their own."""
 
 
 class LakeTable(ABC):
     """One table as one writer sees it. Calls raise LakeError where it cannot be reached."""
 
     where: str
-    """How messages name it."""
+    """The name in messages."""
 
     writer: str
-    """The checkpoint and the output whose batches are told apart; see `LakeSink`."""
+    """Whose batches the commits record: the checkpoint and the output; see `LakeSink`."""
 
     @abstractmethod
     def look(self) -> TableState | None:
-        """Read what is there now; None where there is no table. Makes nothing."""
+        """Read the state now; None where there is no table. Creates nothing."""
 
     @abstractmethod
     def converted(self, schema: pa.Schema) -> object:
-        """Columns in the types of the format; raises any exception for what it has not."""
+        """Columns in the types of the format; raises any exception for a type it does not have."""
 
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse, with an OptionError, columns of types that such a table does not have."""
@@ -101,27 +101,27 @@ class LakeTable(ABC):
 
     @abstractmethod
     def create(self, schema: pa.Schema) -> None:
-        """Make the table, of columns that may be NULL; one that is there by now stays as it is."""
+        """Create the table with nullable columns. Does nothing where one is there by now."""
 
     @abstractmethod
     def add_columns(self, schema: pa.Schema) -> None:
-        """Add columns, which may be NULL, and are in all rows there are. Raises ConflictError."""
+        """Add nullable columns; existing rows have NULL there. Raises ConflictError."""
 
     @abstractmethod
     def files(self) -> LakeFiles:
-        """Where its data files are; the table must be there."""
+        """Where its data files are; illegal before the table exists."""
 
     @abstractmethod
     def commit(self, batch: int | None, owner: int, files: Sequence[AddedFile]) -> None:
-        """Add files and say of which batch and owner they are, in one step; durable then.
+        """Add files and record their batch and owner, in one durable step.
 
-        Without a batch only the owner is said. On the state of the last `look`: raises
-        ConflictError where a commit of the same writer has come since.
+        Without a batch only the owner is recorded. The commit builds on the last `look`: it raises
+        ConflictError where a commit of the same writer came since.
         """
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """The columns of a table that is made: each may be NULL."""
+    """The same columns, each of which may be NULL."""
     return pa.schema([pa.field(f.name, f.type) for f in schema])
 
 
@@ -152,9 +152,10 @@ def columns_to_add(where: str, table: TableState, schema: pa.Schema) -> pa.Schem
 
 
 def alike(table: pa.DataType, query: pa.DataType) -> bool:
-    """Whether a column of a table holds the values of a query's; names inside of lists may differ.
+    """Whether a column of a table can hold the values of a query's column.
 
-    Whole numbers may be wider in the table: Iceberg has none below 32 bits.
+    Names inside lists may differ. Whole numbers may be wider in the table: Iceberg has none below
+    32 bits.
     """
     table, query = normal_type(table), normal_type(query)
     if pa.types.is_list(table) and pa.types.is_list(query):

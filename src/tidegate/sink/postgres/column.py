@@ -29,7 +29,7 @@ _PLAIN: tuple[tuple[Callable[[pa.DataType], bool], str, tuple[str, ...]], ...] =
     (pa.types.is_duration, "interval", ()),
     (pa.types.is_time, "time without time zone", ()),
 )
-"""By a test of a type the one a column is made with, and others that take all its values."""
+"""For each Arrow type (by its test): the type of a new column, and others that hold all values."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class TableColumn:
 
 
 def is_array(type_: pa.DataType) -> bool:
-    """Whether values are an array in Postgres: lists of lists must not be, unlike there."""
+    """Whether a column becomes an array. Lists of lists do not: Postgres wants equal lengths."""
     return is_list(type_) and not pa.types.is_nested(type_.value_type)
 
 
 def column_type(type_: pa.DataType) -> str:
-    """The type that a column is made with."""
+    """The Postgres type of a new column."""
     if is_array(type_):
         return f"{column_type(type_.value_type)}[]"
     if pa.types.is_decimal(type_):
@@ -58,7 +58,7 @@ def column_type(type_: pa.DataType) -> str:
 def fits(type_: pa.DataType, there: str) -> bool:
     """Whether a column of a table takes all values of a type.
 
-    The greatest length of a text is a constraint of the table, as others that it may have.
+    A greatest length of texts is ignored: it is a constraint of the table like any other.
     """
     if is_array(type_):
         return there.endswith("[]") and fits(type_.value_type, there.removesuffix("[]"))

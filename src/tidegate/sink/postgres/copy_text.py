@@ -1,7 +1,7 @@
 """Writes rows in the text format of COPY, column by column rather than row by row.
 
-Lines are joined by Arrow, so that no value is a Python object but those of structs and maps. What
-Postgres has no form for is refused here, before the batch is committed.
+Arrow joins the lines, so only values of structs and maps become Python objects. Values that
+Postgres cannot hold are refused here, before the batch is committed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_COMMITTED = "Nothing of the batch was committed."
 
 
 def copy_text(rows: pa.Table, where: str) -> bytes:
-    """The rows as lines; a SinkError names the column that has a value with no form."""
+    """The rows as lines; a SinkError names the column with a value that Postgres cannot hold."""
     pieces = []
     for batch in rows.combine_chunks().to_batches(max_chunksize=_AT_ONCE):
         if batch.num_rows:
@@ -36,7 +36,7 @@ def copy_text(rows: pa.Table, where: str) -> bytes:
                 pc.fill_null(_cells(column, where, field.name), NULL)
                 for field, column in zip(batch.schema, batch.columns, strict=True)
             ]
-            # The separator comes last.
+            # The last argument is the separator.
             lines = pc.binary_join_element_wise(*cells, "\t") if len(cells) > 1 else cells[0]
             ended = pc.binary_join_element_wise(lines, "\n", "")
             whole = pc.binary_join(pa.ListArray.from_arrays([0, len(ended)], ended), "")
@@ -67,7 +67,7 @@ def _cast(column: pa.Array) -> pa.Array:
 
 
 def _hex(column: pa.Array) -> pa.Array:
-    """Bytes as `\\x...`: digits of all values at once, because each byte has two."""
+    """Bytes as `\\x...`: all values in one pass, because each byte has exactly two digits."""
     column = pa.concat_arrays([column]).fill_null(b"")
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
@@ -89,13 +89,13 @@ _CLOCK = (
     *((17, 10_000_000), (18, 1_000_000), (20, 100_000), (21, 10_000), (22, 1_000)),
     *((23, 100), (24, 10), (25, 1)),
 )
-"""Where the digits of a time of day stand, and the microseconds that each counts."""
+"""The position of each digit of a time of day, and the microseconds that it counts."""
 
 
 def _times(column: pa.Array) -> pa.Array:
-    """Timestamps as Arrow's cast writes them, at a tenth of its cost: a digit of all at a time.
+    """Timestamps as Arrow's cast writes them, one digit of all values at a time.
 
-    There are few days, so their texts are made once each.
+    A batch has few days, so the text of each is made once.
     """
     us = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     days, rest = np.divmod(us, DAY_US)
@@ -112,8 +112,9 @@ def _times(column: pa.Array) -> pa.Array:
 
 
 def _seconds(column: pa.Array) -> pa.Array:
-    """Durations as seconds with six decimals: the number is that of microseconds."""
+    """Durations as seconds with six decimals."""
     numbers = column.cast(pa.int64()).cast(pa.decimal128(19, 0))
+    # The microseconds, read as a decimal of scale 6, are the seconds: no value is computed.
     exact = pa.Array.from_buffers(pa.decimal128(19, 6), len(numbers), numbers.buffers())
     return pc.binary_join_element_wise(exact.cast(pa.string()), " s", "")
 
@@ -147,7 +148,7 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def _checked(column: pa.Array, where: str, name: str) -> pa.Array:
-    """A plain column, without what no text of Postgres stands for."""
+    """The column; refused where it has NUL characters or times beyond the years 1 to 9999."""
     if pa.types.is_string(column.type) and pc.any(pc.match_substring(column, "\0")).as_py():
         raise SinkError(
             where,

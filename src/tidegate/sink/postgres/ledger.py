@@ -1,8 +1,8 @@
 """The ledger of a schema: for each table of results, whose it is and the newest batch it has.
 
-`tidegate_ledger` has one row for each table, which a batch changes in the transaction that writes
-its rows. So who reads it knows whether a batch was committed, also where the answer to COMMIT was
-lost, and whoever writes has locked it, so that two runs do not write side by side.
+`tidegate_ledger` has one row for each table. A batch changes that row in the transaction that
+writes its rows, so the ledger tells whether the batch was committed, also where the answer to
+COMMIT was lost. A writer locks the row, so two runs do not write side by side.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """What the ledger says of a table.
+    """One row of the ledger.
 
-    `run` is the name of the checkpoint, which is in the receipts too; `owner` is the number of the
-    run that wrote last; `batch` is None until something is written.
+    `run` is the name of the checkpoint, which receipts carry too. `owner` is the number of the run
+    that wrote last. `batch` is None until something is written.
     """
 
     run: str
@@ -37,7 +37,7 @@ class LedgerEntry:
 
 
 class TableLedger:
-    """The ledger beside one table; its calls are within the transaction of their cursor."""
+    """The ledger's row of one table; calls take part in the transaction of their cursor."""
 
     def __init__(self, schema: str, table: str, output: str | None) -> None:
         from psycopg import sql
@@ -48,7 +48,7 @@ class TableLedger:
         self._sql = sql.SQL
 
     def make(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Create it, where the schema has none."""
+        """Create the ledger, where the schema has none."""
         cursor.execute(
             "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text))", (self._schema, LEDGER)
         )
@@ -57,14 +57,14 @@ class TableLedger:
             cursor.execute(self._sql("CREATE TABLE {} (" + _COLUMNS + ")").format(self._name))
 
     def entry(self, cursor: psycopg.Cursor[Any], lock: bool) -> LedgerEntry | None:
-        """What it says; with `lock` nobody else writes the table until the transaction ends."""
+        """The row; with `lock` nobody else writes the table until the transaction ends."""
         query = "SELECT run, owner, batch FROM {} WHERE target = %s" + (" FOR UPDATE" * lock)
         cursor.execute(self._sql(query).format(self._name), (self._table,))
         found = cursor.fetchone()
         return None if found is None else LedgerEntry(*found)
 
     def take(self, cursor: psycopg.Cursor[Any], run: str, owner: int) -> None:
-        """Begin to write the table: as a new run, or as a later owner of the same one."""
+        """Make a run the owner; a new query forgets the batch of the one before it."""
         query = (
             "INSERT INTO {} AS l (target, output, run, owner) VALUES (%s, %s, %s, %s) "
             "ON CONFLICT (target) DO UPDATE SET run = EXCLUDED.run, owner = EXCLUDED.owner, "
@@ -75,6 +75,6 @@ class TableLedger:
         cursor.execute(self._sql(query).format(self._name), values)
 
     def write(self, cursor: psycopg.Cursor[Any], owner: int, batch: BatchId, rows: int) -> None:
-        """Say that a batch is in the table, in the transaction that puts it there."""
+        """Record that the table has a batch, in the transaction that writes its rows."""
         query = "UPDATE {} SET owner = %s, batch = %s, rows = %s, written = now() WHERE target = %s"
         cursor.execute(self._sql(query).format(self._name), (owner, batch, rows, self._table))

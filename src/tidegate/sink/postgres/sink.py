@@ -1,8 +1,9 @@
 """The sink of a table of Postgres: rows and the number of their batch in one transaction.
 
-Before the commit of a batch its rows are in the checkpoint, in the very text that COPY takes.
-`publish` locks the row of the ledger, sees whether it has the batch already, copies the rows and
-writes the number. So a batch is in the table whole and once, wherever a run or a connection ends.
+Before the commit of a batch the checkpoint has its rows, as the very text that COPY takes.
+`publish` locks the ledger's row, checks whether the table has the batch already, copies the rows
+and writes the number. So the table has each batch whole and once, wherever a run or a connection
+ends.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import pyarrow.compute as pc
 
 from tidegate import schedule
 from tidegate.batch import BatchId
-from tidegate.errors import LostOutputError, OptionError, SinkError, TidegateError
+from tidegate.errors import OptionError, SinkError, TidegateError
 from tidegate.leaf import each_leaf
 from tidegate.remote.postgres import MOST_NAME_BYTES, Database, remedy_of, said
 from tidegate.sink.address import Address
 from tidegate.sink.json import objects
+from tidegate.sink.kept import kept_bytes
 from tidegate.sink.postgres.copy_text import copy_text
 from tidegate.sink.postgres.ledger import LedgerEntry, TableLedger
 from tidegate.sink.postgres.table import ResultTable
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 SCHEMES = ("postgresql", "postgres")
 PARAMETERS = ("table", "newest")
 SIDES = ("late", "rejected")
-"""Tables of side outputs have these behind the name of the table."""
+"""Suffixes of the names of the tables for side outputs."""
 
 _RUN, _SIDE = "run", "side"
 _EXAMPLE = "Write postgresql://user@host:port/database?table=name."
@@ -44,11 +46,11 @@ T = TypeVar("T")
 
 
 class PostgresSink:
-    """A table of a database; it is made where it is not there.
+    """A table of a database, created where it does not exist.
 
-    With `newest` it has one row for each key, which later ones replace. An output with a name has
-    a table of its own, `<table>_<output>`. Late and rejected tuples go to `<table>_late` and
-    `<table>_rejected`, as JSON.
+    With `newest` the table has one row for each key, which later rows replace. An output with a
+    name has a table of its own, `<table>_<output>`. Late and rejected tuples go to `<table>_late`
+    and `<table>_rejected`, as JSON.
     """
 
     parallel = False
@@ -64,12 +66,12 @@ class PostgresSink:
         self._connection: psycopg.Connection[Any] | None = None
         self._opening: Opening | None = None
         self._run = ""
-        """What tells the rows of this query, from its first batch on, from those of another."""
+        """The query's id in the ledger and in receipts, the same from its first batch on."""
         self._taken = False
-        """Whether this run has said in the ledger that it writes."""
+        """Whether the ledger has this run as its owner."""
         self._begun: BatchId | None = None
         self._kept: dict[str, BatchId] = {}
-        """What is kept of batches that are in the table, by name."""
+        """The kept parts of the newest batch that is in the table, by name."""
 
     def __repr__(self) -> str:
         return f"PostgresSink({self.database.where!r}, table={self._table!r})"
@@ -141,7 +143,8 @@ class PostgresSink:
             again,
         )
         if not done:
-            kept = [(receipt, self._read(batch, receipt)) for receipt in receipts]
+            until = "it is in the table"
+            kept = [(r, kept_bytes(self._keep, batch, r, self.where, until)) for r in receipts]
             must = f"batch {batch} is committed and must be written"
             self._tried(lambda: self._write(batch, kept), must, again)
         for name, earlier in self._kept.items():
@@ -154,7 +157,7 @@ class PostgresSink:
             connection.close()
 
     def make_side(self, side: str) -> None:
-        """Make the table of a side output, where it is not there."""
+        """Create the table of a side output, where it does not exist."""
         name = self._sides[side]
 
         def make() -> None:
@@ -179,13 +182,16 @@ class PostgresSink:
         return self.opening.keep
 
     def _cursor(self) -> psycopg.Cursor[Any]:
-        """A cursor of the connection, which is made where there is none, or where it broke."""
+        """A cursor of the connection; connects where there is none, or where it broke."""
         if self._connection is None or self._connection.closed:
             self._connection = self.database.connect()
         return self._connection.cursor()
 
     def _tried(self, work: Callable[[], T], must: str, then: str) -> T:
-        """Work with the database, once more where the connection broke: nothing is done twice."""
+        """Run `work`, once more where the connection broke.
+
+        A second try does nothing twice: `work` reads the ledger first, in its own transaction.
+        """
         import psycopg
 
         for last in (False, True):
@@ -204,11 +210,11 @@ class PostgresSink:
         raise AssertionError("the last try returns or raises")
 
     def _undo(self) -> None:
-        """End the transaction that failed."""
+        """Roll back the transaction that failed."""
         import psycopg
 
         if self._connection is not None:
-            with suppress(psycopg.Error):  # a broken connection has none
+            with suppress(psycopg.Error):  # a broken connection has no transaction
                 self._connection.rollback()
 
     def _target(self, cursor: psycopg.Cursor[Any]) -> ResultTable:
@@ -230,7 +236,8 @@ class PostgresSink:
             cursor.connection.commit()
 
     def _settle(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Make what is not there, check what is, and say in the ledger that this run writes."""
+        """Create the tables that are missing, check the others, and take over the ledger's row."""
+        # Two runs that start together would both find no table and both create one.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('tidegate_ledger'))")
         target = self._target(cursor)
         ledger = self._ledger(target)
@@ -247,7 +254,7 @@ class PostgresSink:
         ledger.take(cursor, self._run, opening.owner)
 
     def _check_unused(self, cursor: psycopg.Cursor[Any], target: ResultTable) -> None:
-        """A new run begins with a table without rows, so that none of another are read as its."""
+        """Refuse a table with rows: readers would take those of another run for this one's."""
         sides = self._sides.values() if self.opening.newest is None else ()
         for name in (target.name, *sides):
             if target.has_rows(cursor, name):
@@ -259,9 +266,9 @@ class PostgresSink:
                 )
 
     def _checked(self, entry: LedgerEntry | None, opening: Opening) -> LedgerEntry:
-        """A run continues with the table that has its batches: the newest, and none beyond it.
+        """The entry, where the table has the batches of this checkpoint and none beyond them.
 
-        The newest that is committed may be missing: then it is written next.
+        The newest committed batch may be missing: `publish` writes it next.
         """
         newest, *before = [batch for batch in opening.results if batch >= 0]
         fit = {newest, *((*before, None)[:1] if newest == opening.newest else ())}
@@ -288,7 +295,7 @@ class PostgresSink:
     def _found(
         self, cursor: psycopg.Cursor[Any], receipts: Sequence[Receipt], lock: bool
     ) -> LedgerEntry:
-        """The entry of the ledger, where it is this query's, and no later run has it."""
+        """The ledger's entry; refused where it is another query's, or a later run owns it."""
         entry = self._ledger(self._target(cursor)).entry(cursor, lock)
         if entry is None or any(r.more.get(_RUN) != entry.run for r in receipts):
             raise SinkError(
@@ -311,7 +318,7 @@ class PostgresSink:
         with self._cursor() as cursor:
             entry = self._found(cursor, [receipt for receipt, _ in kept], lock=True)
             if entry.batch is not None and entry.batch >= batch:
-                cursor.connection.rollback()  # an earlier try, whose answer was lost
+                cursor.connection.rollback()  # an earlier try committed it; its answer was lost
                 return
             target, rows = self._target(cursor), 0
             for receipt, data in kept:
@@ -324,21 +331,10 @@ class PostgresSink:
             self._ledger(target).write(cursor, self.opening.owner, batch, rows)
             cursor.connection.commit()
 
-    def _read(self, batch: BatchId, receipt: Receipt) -> bytes:
-        data = self._keep.read(batch, receipt.name)
-        if data is None or zlib.crc32(data) != receipt.checksum:
-            raise LostOutputError(
-                self.where,
-                f"batch {batch} must be in the checkpoint until it is in the table",
-                f"no {receipt.name} of it" if data is None else f"a damaged {receipt.name}",
-                "Restore the checkpoint from a copy, or start from an empty one.",
-            )
-        return bytes(data)
-
 
 @dataclass(frozen=True)
 class CopyParts:
-    """Puts what COPY will be given into the checkpoint: the rows, and each side output."""
+    """Writes the text for COPY into the checkpoint: that of the rows, and of each side output."""
 
     sink: PostgresSink
     batch: BatchId
@@ -353,7 +349,7 @@ class CopyParts:
         return Receipt(name, rows.num_rows, len(data), zlib.crc32(data), more)
 
     def _side(self, part: Part, rows: pa.Table) -> bytes:
-        """Tuples of a stream as JSON objects, beside the batch and the stream."""
+        """The rows of a side table: the batch, the stream, and each tuple as a JSON object."""
         self.sink.make_side(part.side)
         texts = [objects(_without_nul(batch)) for batch in rows.combine_chunks().to_batches()]
         tuples = pa.chunked_array(texts, pa.string())
@@ -367,7 +363,7 @@ class CopyParts:
 
 
 def _without_nul(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Late and rejected tuples end no run: the character that Postgres has not is replaced."""
+    """Replace NUL, which Postgres has not: a late or rejected tuple must never end a run."""
 
     def change(leaf: pa.Array) -> pa.Array:
         text = pa.types.is_string(leaf.type)
@@ -378,7 +374,7 @@ def _without_nul(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _split(table: str, where: str, output: str | None) -> tuple[str | None, str]:
-    """The schema, if one is named, and the name that those of all tables begin with."""
+    """The schema, if one is named, and the name with which those of all tables begin."""
     schema, dot, name = table.rpartition(".")
     if not name or "." in schema or (dot and not schema):
         raise OptionError(where, "table must be a name, or schema.name", table, _EXAMPLE)

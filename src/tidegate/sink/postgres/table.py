@@ -1,4 +1,4 @@
-"""The table that rows go to: made from the schema of the results, or checked against it."""
+"""Creates the table of the results from their schema, or checks an existing one against it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from psycopg import sql
 
 CHANGES = "tidegate_changes"
-"""The temporary table of a session that the changes of a batch are copied to."""
+"""The temporary table of a session, into which the changes of a batch are copied."""
 
 SIDE_COLUMNS = {"batch": "bigint", "stream": "text", "tuple": "jsonb"}
 """The columns of the tables of late and of rejected tuples."""
 
 _NOT_DISTINCT_SINCE = 150_000
-"""The version of the server from which on a unique index can tell NULLs as equal."""
+"""From this server version on a unique index can treat NULLs as equal."""
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table for results; its calls are within the transaction of their cursor."""
+    """A table for results; calls take part in the transaction of their cursor."""
 
     schema: str
     name: str
@@ -40,7 +40,7 @@ class ResultTable:
     where: str
 
     def make(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Create the table where it is not there; refuse one that the rows do not fit into."""
+        """Create the table where it does not exist; refuse one that cannot take the rows."""
         self._check_names()
         there = self._found(cursor)
         if there is None:
@@ -61,7 +61,7 @@ class ResultTable:
         return bool((cursor.fetchone() or (False,))[0])
 
     def make_side(self, cursor: psycopg.Cursor[Any], name: str) -> None:
-        """Create a table of late or rejected tuples, where it is not there."""
+        """Create a table of late or rejected tuples, where it does not exist."""
         from psycopg import sql
 
         columns = ", ".join(f"{column} {type_}" for column, type_ in SIDE_COLUMNS.items())

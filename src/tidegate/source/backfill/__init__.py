@@ -1,1 +1,1 @@
-"""A history and then a topic, as one stream: `delta:hist THEN kafka://host:port/rides`."""
+"""Reads a history and then a topic as one stream: `delta:hist THEN kafka://host:port/rides`."""

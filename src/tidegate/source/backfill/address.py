@@ -1,4 +1,4 @@
-"""Takes `HISTORY THEN TOPIC UNTIL TIME` apart, and refuses seams that leave a gap or a double."""
+"""Takes `HISTORY THEN TOPIC UNTIL TIME` apart, and refuses seams with a gap or with duplicates."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _EXAMPLE = "FROM 'delta:hist' THEN 'kafka://localhost:9092/rides?from=history'"
 
 @dataclass(frozen=True)
 class BackfillAddress:
-    """The URIs of the history and of the topic, and the event time that parts them, if any.
+    """The URIs of the history and of the topic, and the event time that separates them, if any.
 
-    Without `until_us` offsets part them: those of the history, or the ones that the topic's URI
-    says.
+    Without `until_us` offsets separate them: those in the history, or those in the topic's URI.
     """
 
     history: str
@@ -33,7 +32,7 @@ class BackfillAddress:
 
     @staticmethod
     def parse(text: str, where: str) -> BackfillAddress:
-        """SourceError for what is no history and topic, or does not say where they meet."""
+        """SourceError where it is not a history and a topic, or does not say where they meet."""
         pieces = _THEN.split(text)
         history, rest = pieces[0].strip(), pieces[-1]
         topic, *until = (piece.strip() for piece in _UNTIL.split(rest))
@@ -47,20 +46,20 @@ class BackfillAddress:
 
     @property
     def start(self) -> str | None:
-        """What the topic's URI says as `from`."""
+        """The parameter `from` of the topic's URI."""
         query = self.topic.partition("?")[2]
         return dict(parse_qsl(query, keep_blank_values=True)).get(FROM)
 
     @property
     def topic_alone(self) -> str:
-        """The topic's URI for who knows of no history."""
+        """The topic's URI without `from=history`, which only this module understands."""
         place, _, query = self.topic.partition("?")
         kept = [p for p in query.split("&") if p and p != f"{FROM}={FROM_HISTORY}"]
         return f"{place}?{'&'.join(kept)}" if kept else place
 
     @property
     def words(self) -> str:
-        """Where the two meet, for people."""
+        """Where the two meet, in words."""
         if self.until_us is not None:
             time = time_text(self.until_us)
             return f"the history counts before {time}, the topic from then on"
@@ -109,7 +108,7 @@ class BackfillAddress:
 
 
 def backfill_text(history: str, topic: str, until: str | None = None) -> str:
-    """How a history and a topic stand in a plan and in --stream; `parse` reads it."""
+    """A history and a topic as one text, for plans and --stream; `parse` reads it."""
     return f"{history} THEN {topic}" + ("" if until is None else f" UNTIL {until}")
 
 
@@ -119,7 +118,7 @@ def is_backfill(uri: str) -> bool:
 
 
 def places_of(uri: str) -> Sequence[str]:
-    """The URIs that one of a stream is made of."""
+    """The URIs that a stream's URI consists of: itself, or those of history and topic."""
     if not is_backfill(uri):
         return (uri,)
     found = BackfillAddress.parse(uri, "stream")

@@ -21,7 +21,7 @@ from tidegate.source.subscription import MESSAGE_OPTIONS, Reading
 Options = tuple[tuple[str, Any], ...]
 
 OpenPlace = Callable[[str, bool, Reading], Connector]
-"""Opens a URI, followed or not, with what is said of how it is read."""
+"""Opens a URI: whether it is followed, and how it is read."""
 
 
 class TopicConnector(Connector):
@@ -75,7 +75,7 @@ class BackfillConnector(Connector):
         reading: Reading,
         open_place: OpenPlace,
     ) -> BackfillConnector:
-        """The topic is read with the columns of the history; one that lacks them is refused."""
+        """Open both. The topic must have the columns of the history, and no others."""
         history = HistoryConnector(_open_history(address.history, reading, open_place))
         _check_record_columns(history.schema, where)
         of_values = _split(reading)[0]
@@ -110,26 +110,26 @@ class BackfillConnector(Connector):
 
 
 def _split(reading: Reading) -> tuple[Options, Options]:
-    """The options that the values of the topic take, and those that only files may take."""
+    """The options that the topic's values take, and the others, which only files may take."""
     taken = ("format", *value_format(reading.get("format")).options)
     of_values = tuple(pair for pair in reading.options if pair[0] in taken)
     return of_values, tuple(pair for pair in reading.options if pair[0] not in taken)
 
 
 def _open_history(uri: str, reading: Reading, open_place: OpenPlace) -> Connector:
-    """Options that values and files may take are for both, where the files take them."""
+    """Open the history. An option that both values and files know applies to both, if it can."""
     of_values, others = _split(reading)
     shared = tuple(pair for pair in of_values if pair[0] not in MESSAGE_OPTIONS)
     if shared:
         try:
             return open_place(uri, False, Reading(reading.schema, tuple(sorted(others + shared))))
         except UserError:
-            shared = ()  # they are for the values alone, or what is wrong is told below
+            shared = ()  # for the values alone; a real mistake is raised again below
     return open_place(uri, False, Reading(reading.schema, others))
 
 
 def _check_record_columns(history: pa.Schema, where: str) -> None:
-    """Refuse columns that only look like those that a topic has of its records."""
+    """Refuse columns with the name of a record column and another type."""
     for field in history:
         type_ = RECORD_COLUMNS.get(field.name, field.type)
         if field.type != type_:

@@ -10,9 +10,9 @@ from tidegate.source.backfill.leg import LegSource, TimeSpan
 
 
 class HistoryConnector(Connector):
-    """Another connector, which is read to the end of what the first run has listed.
+    """Another connector, read to the end of what the first run has listed, and no further.
 
-    Grows with the sources that are listed, by their names.
+    Grows with the names of the listed sources.
     """
 
     several = True
@@ -31,7 +31,7 @@ class HistoryConnector(Connector):
         return self._inner.types_from
 
     def listed(self) -> Iterator[Source]:
-        """The sources of this run with all their rows, opened one after the other."""
+        """Open the sources of this run, one after the other, with all their rows."""
         return map(self._inner.open, self._listed)
 
     def discover(self) -> Sequence[Source]:

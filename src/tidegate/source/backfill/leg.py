@@ -1,4 +1,4 @@
-"""One source of a history or of a topic: only its rows within a span of time count."""
+"""Restricts a source of a history or of a topic to its rows within a span of event time."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tidegate.microsecond import time_text
 
 
 class TimeSpan(NamedTuple):
-    """Event times [low_us, high_us); of the ends at most one is finite: that of UNTIL."""
+    """Event times [low_us, high_us). At most one end is finite: that of UNTIL."""
 
     low_us: int = MIN_US
     high_us: int = MAX_US
 
     @property
     def until_us(self) -> int | None:
-        """The finite end; None where all times are within."""
+        """The finite end; None for all times."""
         finite = [end for end in self if end not in (MIN_US, MAX_US)]
         return finite[0] if finite else None
 
     def excludes(self, times: Int64s, valid: Bools) -> Bools:
-        """Which rows are not within; those without a time are, and will be rejected."""
+        """Which rows are outside. Rows without a time are inside, and will be rejected."""
         return valid & ((times < self.low_us) | (times >= self.high_us))
 
 
 @dataclass(frozen=True)
 class SelectedReader(OuterReader):
-    """The rows of another reader without some positions, which are sorted."""
+    """The rows of another reader without the positions `left_out`, which are ascending."""
 
     left_out: Int64s
 
@@ -46,10 +46,10 @@ class SelectedReader(OuterReader):
 
 
 class LegSource(Source):
-    """Another source, of which the rows outside of a span are positions without a row.
+    """Another source, in which a row outside a span becomes a position without a row.
 
-    `begin_at` is called when no earlier run has read of it. Grows with the positions outside of the
-    span that were looked at and are not below what the newest batch has read.
+    `begin_at` is called where no earlier run has read from the source. Grows with the excluded
+    positions that were looked at and that no batch has passed yet.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class LegSource(Source):
         self.inner.answered(position)
 
     def mark(self, position: int) -> Mapping[str, Any] | None:
-        """That of the source itself, with the span, which must not change either."""
+        """The mark of the source itself, with the span, which must not change either."""
         return {"until_us": self._span.until_us, "of": self.inner.mark(position)}
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
@@ -153,7 +153,7 @@ class LegSource(Source):
         self.inner.confirm()
 
     def _left_out(self, start: int, stop: int) -> Int64s:
-        """The positions of a range whose rows do not count."""
+        """The positions of a range whose rows are outside the span."""
         if self._span.until_us is None:
             return np.empty(0, np.int64)
         if start < self._looked[0] or stop > self._looked[1]:

@@ -1,7 +1,7 @@
-"""Where the partitions of a topic begin after a history: by its offsets, by time, or as written.
+"""Decides where the partitions of a topic begin after a history: by offset, by time, or as written.
 
-A seam is asked when a partition joins and no earlier run has read of the topic; from then on the
-manifest has the offsets. It refuses to begin where records between the two were removed.
+A seam is used when a partition joins and no earlier run has read from it; from then on the manifest
+has the offsets. It refuses to begin where records between history and topic were removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LATER = "Write the newer rows to the history as well, or let the topic keep its
 
 
 class PartitionEnd(NamedTuple):
-    """What a history has of a partition."""
+    """The offsets that a history has of a partition: first, last, and the number of rows."""
 
     first: int
     last: int
@@ -48,13 +48,13 @@ class PartitionEnd(NamedTuple):
 
 
 class Seam(Protocol):
-    """Where the rows of the history end for a stream, and those of the topic begin."""
+    """Where the rows of a history end in a stream, and those of the topic begin."""
 
     history_span: TimeSpan
     topic_span: TimeSpan
 
     def begin(self, leg: LegSource) -> None:
-        """Let a partition begin where the history ends."""
+        """Set a partition to begin where the history ends."""
 
 
 class WrittenSeam:
@@ -75,7 +75,7 @@ class TimeSeam:
         self._until_us = until_us
 
     def begin(self, leg: LegSource) -> None:
-        """Promise that time; what was removed before the first record must be older."""
+        """Promise no row before that time; refuse where newer records were already removed."""
         leg.promised_us = self._until_us
         partition = _partition(leg)
         if partition.oldest == 0 or partition.first > partition.oldest:
@@ -93,7 +93,7 @@ class TimeSeam:
 
 
 class OffsetSeam:
-    """All of the history, which has the offsets of its rows, then the topic after these."""
+    """All of the history, which has the offsets of its rows, then the topic behind them."""
 
     history_span = topic_span = TimeSpan()
 
@@ -111,7 +111,7 @@ class OffsetSeam:
         self._ends: dict[int, PartitionEnd] | None = None
 
     def begin(self, leg: LegSource) -> None:
-        """Go on after the partition's highest offset in the history, as the same source."""
+        """Continue after the partition's highest offset in the history."""
         partition = _partition(leg)
         if self._ends is None:
             self._ends = self._scan()
@@ -124,6 +124,7 @@ class OffsetSeam:
                 f"records removed by retention; the first that is there is {partition.oldest}",
                 f"{_LATER}.",
             )
+        # An end before the history's says that this is another topic, or one that was made anew.
         if last + 1 > partition.end:
             raise SourceError(
                 partition.place,
@@ -136,7 +137,7 @@ class OffsetSeam:
             leg.newest_before_us = end.newest_us
 
     def _scan(self) -> dict[int, PartitionEnd]:
-        """What the history has of each partition; one pass over three columns."""
+        """The end of each partition in the history; costs a pass over three of its columns."""
         assert self._time is not None, "only a run asks where to begin"
         found: dict[int, PartitionEnd] = {}
         for source in self._history.listed():
@@ -174,7 +175,7 @@ def _partition(leg: LegSource) -> PartitionSource:
 
 
 def _first_time_us(partition: PartitionSource) -> int | None:
-    """The event time of the oldest record that has one, of those at the beginning."""
+    """The event time of the oldest record that has one, among the first `_LOOK_ROWS`."""
     first = partition.first
     stop = min(partition.extend(min(first + _LOOK_ROWS, partition.end)), partition.end)
     times, valid = partition.times(first, stop)

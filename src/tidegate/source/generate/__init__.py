@@ -2,8 +2,8 @@
 
 Any range of any columns costs only itself and equals the same range of the whole.
 
-- `flow`: the parameters that streams have in common
-- `span`: a range of positions: its draws, event times and keys; `workload`: a kind of rows
-- `draw`, `zipf`, `label`: numbers, skewed ranks and texts
+- `flow`: the parameters that all streams share
+- `span`: the draws, event times and keys of a range; `workload`: a generator of such ranges
+- `draw`, `zipf`, `label`: random numbers, skewed ranks and texts
 - `taxi`, `calls`, `tasks`, `packets`, `trades`, `band`, `tweets`, `tpch`: the kinds of rows
 """

@@ -1,7 +1,7 @@
 """Draws numbers that are a function of a seed, a stream and a position.
 
-Only raw bits, IEEE arithmetic and tables made with `math` are used, so that every machine draws
-the same. A 64-bit word feeds several columns: each takes a field of its bits.
+Uses only raw bits, IEEE arithmetic and tables made with `math`, so every machine draws the same
+numbers. A 64-bit word feeds several columns: each takes a field of its bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def below(of: Words, shift: int, bits: int, count: int) -> Int64s:
 
 
 def mixed(numbers: Int64s, seed: int) -> Words:
-    """A fixed, well spread word for each number: what belongs to a key whatever its position."""
+    """A fixed, well spread word for each number: attributes of a key, whatever the position."""
     word = numbers.astype(np.uint64) * np.uint64(_STEP)
     word += np.uint64((seed + 1) * _SEED_STEP % 2**64)
     for shift, factor in _ROUNDS:
@@ -60,13 +60,13 @@ def mixed(numbers: Int64s, seed: int) -> Words:
 
 
 def quantiles(bits: int, at: Callable[[float], float]) -> Int64s:
-    """`at` the middle of each of 2**bits even steps of [0, 1), rounded: a table for a field."""
+    """A table for a field of `bits`: `at` of the middle of each of 2**bits steps of [0, 1)."""
     steps = 1 << bits
     return np.array([round(at((i + 0.5) / steps)) for i in range(steps)], np.int64)
 
 
 def shares(bits: int, of: Sequence[float]) -> Int64s:
-    """A table for a field that gives each number i with the i-th of some shares (sum 1)."""
+    """A table for a field that gives number i with the probability `of[i]`; these sum to 1."""
     bounds = np.cumsum(np.array(of, np.float64))
     steps = (np.arange(1 << bits, dtype=np.float64) + 0.5) / (1 << bits)
     found: Int64s = np.searchsorted(bounds, steps, "right").astype(np.int64)

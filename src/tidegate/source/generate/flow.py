@@ -1,4 +1,4 @@
-"""What all generated streams have in common: how many rows, when they happen, about which keys."""
+"""The parameters that all generated streams share: how many rows, when, and about which keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidegate.source.pace import TracedPace
 from tidegate.source.parameter import Parameters
 
 UNBOUNDED = 2**53
-"""The rows of a stream without an end; positions up to here are exact as floats."""
+"""The number of rows of an endless stream; positions up to here are exact as floats."""
 
 _ROWS = 100_000
 _LATEST_US = 2**62
@@ -17,14 +17,13 @@ _LATEST_US = 2**62
 
 @dataclass(frozen=True)
 class Flow:
-    """How many rows, when they happen, and which keys they are about.
+    """How many rows there are, when they happen, and which keys they are about.
 
-    `rate` rows happen in a second of event time on average. Keys follow a Zipf law with exponent
-    `skew`; `drift` times a second of event time a new key becomes the most frequent one and all
-    others move one rank down. With `burst` the rate changes all the time: the logarithms of the
-    gaps vary by it. Every row is early by up to `disorder_us`, which never makes it late under a
-    DISORDER of as much. With `traced` rows happen as they arrive, at rates that change; `rate` is
-    their average.
+    On average `rate` rows happen in a second of event time. Keys follow a Zipf law with exponent
+    `skew`. `drift` times a second of event time a new key becomes the most frequent one, and all
+    others move down one rank. With `burst` the rate varies over time: it is the standard deviation
+    of the logarithms of the gaps. Rows are up to `disorder_us` early, which a DISORDER of as much
+    never makes late. With `traced`, event times follow its changing rates; `rate` is their average.
     """
 
     rows: int
@@ -41,7 +40,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Keys:
-    """What a stream's keys are, how many there are and how skewed, where nothing else is said."""
+    """What a stream's keys are, and their default number and skew."""
 
     what: str
     count: int
@@ -59,7 +58,7 @@ def read_flow(
 ) -> Flow:
     """Take the common parameters, with a stream's own defaults.
 
-    Without `keys` there are no parameters about them, and with None for `burst` the rate is even.
+    Without `keys` a stream has no parameters for keys; with a `burst` of None none for bursts.
     """
     pace = parameters.pace()
     rows = parameters.whole(

@@ -1,4 +1,4 @@
-"""Texts for numbered things: from keys to string columns, as blocks of bytes."""
+"""Turns numbers, such as keys, into string columns by tables of texts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SCATTER = 61_803_399
 
 @dataclass(frozen=True)
 class Labels:
-    """Texts of one width by number: bytes of shape (count, width).
+    """A table of texts of one width, looked up by number.
 
-    Looked up as blocks of bytes, two to three times as fast as texts of any width.
+    Lookup copies blocks of bytes, which is two to three times as fast as texts of any width.
     """
 
     table: NDArray[np.void]
@@ -55,7 +55,7 @@ def fixed(texts: Sequence[str]) -> Labels:
 
 
 def joined(pieces: pa.Array, numbers: Int64s) -> pa.Array:
-    """One text per row of `numbers` (rows, places): the pieces it names, one after the other."""
+    """One text per row of `numbers`, of shape (rows, places): the pieces with these numbers."""
     rows, places = numbers.shape
     taken = pieces.take(pa.array(numbers.ravel()))
     _, offsets, data = taken.buffers()

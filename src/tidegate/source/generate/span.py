@@ -18,7 +18,7 @@ from tidegate.source.generate.flow import Flow
 from tidegate.source.generate.zipf import ranks, zipf
 
 STREAMS = 16
-"""Streams of draws that each family has; the first and the last ones are used here."""
+"""How many streams of draws each family has; this module uses the first and the last two."""
 
 _ARRIVAL = 0
 _DISORDER = 15
@@ -28,15 +28,15 @@ _STRETCH_ROWS = 1024
 
 
 Column: TypeAlias = pa.Array | NDArray[Any]
-"""Values of a column; of numbers, those of the type it was declared with, or wider ones."""
+"""Values of a column; numbers may be of a wider type than the declared one."""
 S = TypeVar("S", bound="Span")
 
 
 class column:
-    """Declares a method of a span as a column of a type; numbers are microseconds where it is TIME.
+    """Declares a method of a span as a column of a type; for TIME it returns microseconds.
 
-    In the order of the methods they are the schema. What several columns need is a
-    `cached_property` of the span.
+    The methods in their order are the schema. What several columns need is a `cached_property` of
+    the span.
     """
 
     def __init__(self, type_: pa.DataType) -> None:
@@ -93,6 +93,8 @@ class Span:
 
         Each row happens within its own slot of 1 / rate seconds, or of its stretch's width.
         """
+        # A time follows from the position alone, so any range is computed without the rows before
+        # it; a random gap between rows would need all of them.
         slots = np.arange(self.start, self.stop, dtype=np.float64) + self.uniform(_ARRIVAL)
         if self.flow.burst:
             slots = _warped(slots, _knots(self.flow.seed, self._stream(_WARP), self.flow.burst))
@@ -110,7 +112,7 @@ class Span:
         return times
 
     def ranked(self, number: int) -> Int64s:
-        """Keys, drawn by the Zipf law from the ranks that they have at each row's event time."""
+        """Keys drawn by the Zipf law; with drift, the ranks of keys move with the event time."""
         flow = self.flow
         found = ranks(zipf(flow.keys, flow.skew), self.uniform(number))
         if flow.drift:
@@ -132,10 +134,10 @@ class TimedSpan(Span):
 
 @lru_cache(maxsize=8)
 def _knots(seed: int, number: int, burst: float) -> Floats:
-    """Where stretches begin, in slots of an even rate; the last one ends where an even one would.
+    """The beginnings of stretches, in slots of an even rate, and the end of the last one.
 
-    Whole multiples of 2**-20, so that adding parts of a stretch to its beginning is exact enough
-    never to pass its end.
+    All stretches together are as long as at an even rate. Knots are multiples of 2**-20, so that
+    the beginning of a stretch plus a part of it is exact enough never to pass its end.
     """
     order = np.argsort(stream(seed, number).random(_STRETCHES), kind="stable")
     gaps = np.array([math.exp(burst * z) for z in bells(_STRETCHES).tolist()])[order]
@@ -146,7 +148,7 @@ def _knots(seed: int, number: int, burst: float) -> Floats:
 
 
 def _warped(slots: Floats, knots: Floats) -> Floats:
-    """Slots of an even rate moved into stretches of different widths; a cycle keeps its length."""
+    """Move slots of an even rate into stretches of different widths; a cycle keeps its length."""
     whole = np.floor(slots / (_STRETCHES * _STRETCH_ROWS)) * (_STRETCHES * _STRETCH_ROWS)
     place = (slots - whole) / _STRETCH_ROWS
     stretch = place.astype(np.int64)

@@ -1,8 +1,8 @@
 """Orders and lineitems of TPC-H as two streams that join, with the columns of queries 1 and 3.
 
-Lines are shipped in an order of their own: blocks of `_BLOCK` lines are shuffled, and the stream
-of lineitems begins as much later, so that a line is shipped after its order was placed and within
-the time of two blocks (about 105 days at the rate of scale factor 1).
+Lines are shipped in an order of their own: each block of `_BLOCK` lines is shuffled. The stream of
+lineitems begins one block later than that of orders. So a line is shipped after its order was
+placed, and within the time of two blocks (about 105 days at the rate of scale factor 1).
 """
 
 from __future__ import annotations
@@ -167,6 +167,8 @@ def shuffled(positions: Int64s, seed: int) -> Int64s:
     word = mixed(known, seed)
     factor = (field(word, 0, _BLOCK_BITS) | 1)[block - first]
     term = field(word, 32, _BLOCK_BITS)[block - first]
+    # Multiplying by an odd number, adding, and x ^= x >> n are each a bijection of the numbers
+    # below a power of two. So the whole is a permutation of the block, without a table of it.
     mask = _BLOCK - 1
     place = positions & mask
     for shift in (9, 7):

@@ -1,4 +1,4 @@
-"""A kind of rows under given parameters: what `generator:NAME?...` reads from."""
+"""Generates rows of one kind under given parameters, for `generator:NAME?...`."""
 
 from __future__ import annotations
 

@@ -18,8 +18,10 @@ _MOST_CELLS = 2**22
 
 @dataclass(frozen=True)
 class Zipf:
-    """`shares[k]`: of the first k + 1 ranks. `guide` divides [0, 1) into even cells: each has the
-    rank of all numbers in it or, where there are several, ~ the first of them (below 0).
+    """A Zipf law as a table. `shares[k]` is the probability of the first k + 1 ranks, ascending.
+
+    `guide` divides [0, 1) into even cells. A cell holds the rank of all numbers in it. Where these
+    are several, it holds ~r, which is negative, for the first rank r.
     """
 
     shares: Floats
@@ -40,13 +42,15 @@ def zipf(keys: int, skew: float) -> Zipf:
 
 
 def ranks(law: Zipf, draw: Floats) -> Int64s:
-    """The first rank whose share exceeds each number: a search that starts next to its answer.
+    """For each number in [0, 1) the first rank whose share exceeds it; costs O(1) on average.
 
-    The guide changes only the cost, never the answer.
+    The search starts at the guide, which is at or just before the answer. The guide changes only
+    the cost, never the answer.
     """
     found = law.guide[(draw * len(law.guide)).astype(np.int64)].astype(np.int64)
     unsure = np.flatnonzero(found < 0)
     found[unsure] = ~found[unsure]
+    # All numbers whose rank is not yet found move on by one rank in each round.
     while len(unsure):
         unsure = unsure[law.shares[found[unsure]] <= draw[unsure]]
         found[unsure] += 1

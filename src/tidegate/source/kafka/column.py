@@ -1,4 +1,4 @@
-"""What a record has beside its value, as columns: key, partition, offset, timestamp, headers."""
+"""Columns of what a record has beside its value: key, partition, offset, timestamp, headers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RECORD_COLUMNS = {
     TIMESTAMP: TIME,
     "_headers": _HEADERS,
 }
-"""By name their types. Keys and values of headers are taken as UTF-8, other bytes as U+FFFD."""
+"""Types by name. Keys and values of headers are UTF-8; other bytes become U+FFFD."""
 
 
 def asked_columns(
     text: str | None, declared: pa.Schema | None, time: str | None, where: str
 ) -> tuple[str, ...]:
-    """The columns that `meta=key,offset` names, those declared, and the time column."""
+    """The record columns to read: those in `meta=key,offset`, declared ones, the time column."""
     names = [f"_{name.strip()}" for name in text.split(",")] if text else []
     for name in names:
         if name not in RECORD_COLUMNS:

@@ -42,10 +42,10 @@ OFFSETS = re.compile(r"\d+:\d+(,\d+:\d+)*")
 """Offsets by partition, as `0:1200,1:800`."""
 
 _SAMPLE = 1000
-"""How many values are looked at, of all partitions together, for columns that nobody declared."""
+"""From how many values of all partitions together undeclared columns are inferred."""
 
 _LOOK_S = 0.002
-"""How often a run that waits looks for records; a look at a queue in memory."""
+"""How often a waiting run looks for records; a look costs a check of a queue in memory."""
 
 _PARTITIONS_S = 2.0
 """How often the brokers are asked whether the topic has more partitions."""
@@ -54,7 +54,7 @@ _LIMITS = CarryLimits()
 
 
 class KafkaConnector(Connector):
-    """The partitions of one topic. Followed, partitions that are added later join."""
+    """The partitions of one topic. With `follow`, partitions that are added later join."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class KafkaConnector(Connector):
 
     @staticmethod
     def at(subscription: Subscription) -> KafkaConnector:
-        """The connector of a URI; SourceError for what it says wrong, or brokers that are away."""
+        """The connector of a URI; SourceError for a wrong URI or brokers that do not answer."""
         address = KafkaAddress.parse(subscription.uri, subscription.where, SourceError, PARAMETERS)
         isolation = address.parameters.get("isolation", COMMITTED)
         if isolation not in ISOLATIONS:
@@ -109,14 +109,14 @@ class KafkaConnector(Connector):
         return self._follow
 
     def take_as_of_now(self) -> None:
-        """Read up to the ends that the partitions had when it was opened."""
+        """Read only up to the ends that the partitions had when this was opened."""
         self._grows = False
 
     def expected_s(self) -> float | None:
         return _LOOK_S if self._grows else None
 
     def committed(self, positions: Mapping[str, int]) -> None:
-        """Tell the consumer group, for those who watch its lag; nothing here reads it."""
+        """Commit to the consumer group, for tools that watch its lag; nothing here reads it."""
         if self._topic.group is not None and self._sources:
             self._feed.commit({s.partition: positions[s.id] for s in self._sources})
 
@@ -155,7 +155,7 @@ class KafkaConnector(Connector):
         return found
 
     def _first_offsets(self) -> Mapping[int, int]:
-        """Where `from` says that each partition begins."""
+        """The first offset of each partition, by the parameter `from`."""
         text = self._topic.address.parameters.get("from", EARLIEST)
         if text == EARLIEST:
             return self._extents.low
@@ -178,7 +178,7 @@ class KafkaConnector(Connector):
         return {p: high[p] if offset is None else offset for p, offset in found.items()}
 
     def _written_offsets(self, text: str) -> Mapping[int, int]:
-        """`0:1200,1:800`: an offset for each partition, within what there is."""
+        """Parse `0:1200,1:800`: one offset for each partition, among those that exist."""
         low, high = self._extents.low, self._extents.high
         pairs = [pair.split(":") for pair in text.split(",")]
         found = {int(partition): int(offset) for partition, offset in pairs}
@@ -199,7 +199,7 @@ class KafkaConnector(Connector):
         return found
 
     def _look_for_partitions(self) -> None:
-        """Let partitions join that were added, with all their records, whatever `from` says."""
+        """Add new partitions, with all their records, whatever `from` says."""
         now = self._clock.now()
         if now - self._asked_at < _PARTITIONS_S:
             return

@@ -1,9 +1,9 @@
-"""Decodes records of small batches in the driver, once, and hands their rows to the tasks.
+"""Decodes records of small batches once, in the driver, and hands the rows to the tasks.
 
 Every task of a small batch reads all of it, and a pass over a few values costs as much as one over
-hundreds. So what came for all partitions is decoded in one pass, when the gate first asks for one
-of their event times; the rows go with the work to the tasks. Of larger batches each task decodes a
-share: records go with the work where the driver holds them, else tasks fetch them.
+hundreds. So the driver decodes what came for all partitions in one pass, when the gate first asks
+for an event time, and the rows travel with the work to the tasks. In larger batches each task
+decodes a share. Records travel with the work where the driver holds them, else tasks fetch them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tidegate.source.kafka.shape import RecordShape, SharedShape
 
 @dataclass(frozen=True)
 class CarryLimits:
-    """Up to how much is decoded in one pass for all partitions of a topic, and up to how much of
-    one partition goes with the work."""
+    """The most that one pass decodes for all partitions of a topic, and the most of one partition
+    that travels with the work."""
 
     records: int = 8_192
     bytes: int = 2**20
 
 
 class Carried(Protocol):
-    """What goes with a reader to a task."""
+    """Records or rows that travel with a reader to a task."""
 
     def rows(self, shape: RecordShape, partition: int) -> Rows:
         """The rows of all positions of the reader."""
@@ -50,7 +50,7 @@ class CarriedRecords:
 
 @dataclass(frozen=True)
 class CarriedRows:
-    """Rows that the driver has decoded; as bytes they are cut to their part of what it has."""
+    """Rows that the driver has decoded. Pickling copies only these rows, not all that it holds."""
 
     decoded: Rows
 
@@ -67,21 +67,21 @@ def _unpacked(table: bytes, seq: bytes, rejects: tuple[Reject, ...]) -> CarriedR
 
 
 class TopicDecoder:
-    """The decoded rows of all partitions of a topic; called in the thread of the gate.
+    """The decoded rows of all partitions of a topic; called only in the thread of the gate.
 
-    Holds at most the limit of records of each partition, and until they are decoded those that came
-    for all of them, up to the same limit.
+    Grows to at most `limits` rows of each partition, and `limits` records of all partitions that
+    wait to be decoded.
     """
 
     def __init__(self, shape: SharedShape, limits: CarryLimits) -> None:
         self._shape, self._limits = shape, limits
         self._waiting: list[tuple[int, RecordRange]] = []
         self._records = self._bytes = 0
-        """How much waits."""
+        """The size of `_waiting`."""
         self._decoded: defaultdict[int, deque[_DecodedRange]] = defaultdict(deque)
 
     def add(self, partition: int, records: RecordRange) -> None:
-        """Records that came, after those before. Too many are left to the tasks."""
+        """Take records that follow the earlier ones. Once too many wait, all are left to tasks."""
         self._waiting.append((partition, records))
         self._records += len(records.values)
         self._bytes += records.nbytes
@@ -89,7 +89,7 @@ class TopicDecoder:
             self._taken()
 
     def rows(self, partition: int, start: int, stop: int) -> Rows | None:
-        """The rows of [start, stop); None where not all of them are decoded."""
+        """The rows of [start, stop), decoding what waits; None where some are not held."""
         self._decode()
         found, at = [], start
         for decoded in self._decoded[partition]:
@@ -105,7 +105,7 @@ class TopicDecoder:
         )
 
     def drop(self, partition: int, position: int) -> None:
-        """Let go of rows before a position."""
+        """Forget ranges that end before a position."""
         held = self._decoded[partition]
         while held and held[0].stop <= position:
             held.popleft()
@@ -121,7 +121,7 @@ class TopicDecoder:
                 held.popleft()
 
     def _taken(self) -> list[tuple[int, RecordRange]]:
-        """What waits, which does so no longer."""
+        """Empty the queue of waiting records, and return it."""
         parts, self._waiting, self._records, self._bytes = self._waiting, [], 0, 0
         return parts
 

@@ -1,7 +1,7 @@
 """The driver's consumer of all partitions of a topic.
 
-It learns which offsets there are and puts the records on the shelves of this process; event times
-are decoded when the gate asks for them. Tasks in other processes fetch what they read themselves.
+It learns which offsets exist and puts the records on the shelves of this process. Event times are
+decoded when the gate asks for them. Tasks in other processes fetch their records themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tidegate import schedule
 from tidegate.kafka.client import Complaints, library, reason
@@ -28,35 +28,23 @@ from tidegate.source.kafka.topic import Topic
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+    from tidegate.source.kafka.partition import PartitionSource
+
 _log = logging.getLogger(__name__)
 
 _WAIT_S = 0.1
 _AGAIN_S = 0.001
-"""How long a look that has found nothing counts: the gate asks each partition, several times."""
+"""How long an empty look counts for all partitions: the gate asks each of them several times."""
 
 _ANSWER_S = 1.0
 _QUEUED_KBYTES = 32 * 1024
 
 
-class Fed(Protocol):
-    """A partition that a feed reads."""
-
-    partition: int
-    next: int
-    """The offset up to which it was told of records."""
-
-    def wants(self) -> bool:
-        """Whether it takes more now."""
-
-    def add(self, records: RecordRange) -> None:
-        """Records from `next` on, and where they end."""
-
-
 class TopicFeed:
-    """One consumer, made when it is first needed; partitions are read from their `next` on.
+    """One consumer, made when first needed; it reads each partition from its `next` on.
 
-    Called in the thread of the gate. A partition that is far ahead of what the gate has looked at
-    is paused, so that memory does not grow with a partition that waits for another.
+    Called only in the thread of the gate. A partition that is far ahead of what the gate has looked
+    at is paused, so that memory does not grow while it waits for another partition.
     """
 
     def __init__(self, topic: Topic) -> None:
@@ -64,19 +52,22 @@ class TopicFeed:
         self._kafka = library(topic.where)
         self._complaints = Complaints()
         self._consumer: Consumer | None = None
-        self._partitions: dict[int, Fed] = {}
+        self._partitions: dict[int, PartitionSource] = {}
         self._asked: set[int] = set()
-        """Partitions that the gate has asked for: by then it has said where they begin."""
+        """Partitions that the gate has asked for. Only then is their first offset settled."""
         self._assigned: set[int] = set()
         self._paused: set[int] = set()
         self._empty_at = -math.inf
-        """When a look at all that is assigned has found nothing."""
+        """When a look at all assigned partitions last found nothing."""
 
-    def join(self, partition: Fed) -> None:
+    def join(self, partition: PartitionSource) -> None:
         self._partitions[partition.partition] = partition
 
-    def fill(self, partition: Fed, there: int, wanted: int) -> None:
-        """Take what has come, until a partition has what is wanted; waits for what is `there`."""
+    def fill(self, partition: PartitionSource, there: int, wanted: int) -> None:
+        """Take records until a partition has those before `wanted`, or no more have come.
+
+        Waits only for records before `there`, which the broker is known to have.
+        """
         clock = schedule.current().clock
         came_at = clock.now()
         self._asked.add(partition.partition)
@@ -93,8 +84,8 @@ class TopicFeed:
             elif clock.now() - came_at > PATIENCE_S:
                 raise silent(self._topic, partition.partition, partition.next, self._complaints)
 
-    def newest(self, partition: Fed) -> int | None:
-        """The end of a partition as the last answer of the broker had it; costs no question."""
+    def newest(self, partition: PartitionSource) -> int | None:
+        """The end of a partition in the broker's last answer; costs no request."""
         if self._consumer is None or partition.partition not in self._assigned:
             return None
         _, high = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
@@ -111,7 +102,7 @@ class TopicFeed:
         return len(found.topics[self._topic.name].partitions)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Tell the group how far it is, without waiting for the answer; a failure is no harm."""
+        """Commit offsets to the group without waiting; a failure does no harm."""
         if self._consumer is None:
             return
         named = [self._kafka.TopicPartition(self._topic.name, p, o) for p, o in offsets.items()]
@@ -128,13 +119,13 @@ class TopicFeed:
             self._consumer.close()
             self._consumer = None
 
-    def _is_looked_at(self, partition: Fed, now: float) -> bool:
-        """Whether there was nothing for a partition just now."""
+    def _is_looked_at(self, partition: PartitionSource, now: float) -> bool:
+        """Whether a look just now has found nothing for a partition."""
         reads = partition.partition in self._assigned - self._paused
         return reads and now - self._empty_at < _AGAIN_S
 
     def _take(self, wait_s: float) -> bool:
-        """Give partitions what has come; whether anything has."""
+        """Hand the records that have come to their partitions; whether any have."""
         consumer = self._assign()
         ends: dict[int, int] = {}
         came: defaultdict[int, list[Any]] = defaultdict(list)
@@ -171,11 +162,11 @@ class TopicFeed:
             self._assigned |= {p.partition for p in new}
         return self._consumer
 
-    def _resume(self, partition: Fed) -> None:
+    def _resume(self, partition: PartitionSource) -> None:
         if partition.partition in self._paused and self._consumer is not None:
             self._consumer.resume([self._place(partition)])
             self._paused.discard(partition.partition)
 
-    def _place(self, partition: Fed, offset: int | None = None) -> Any:
+    def _place(self, partition: PartitionSource, offset: int | None = None) -> Any:
         more = () if offset is None else (offset,)
         return self._kafka.TopicPartition(self._topic.name, partition.partition, *more)

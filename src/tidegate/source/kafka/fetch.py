@@ -1,7 +1,7 @@
-"""Fetches ranges of offsets: in tasks, and where the driver has to read something again.
+"""Fetches ranges of offsets: in tasks, and in the driver where it reads something again.
 
-Consumers stay when a range is done, so that the next batch of a resident task goes on where its
-consumer is, with records that have come meanwhile.
+A consumer stays open when its range is done. The next batch of a resident task then continues at
+the offset of that consumer, which has fetched new records meanwhile.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 PATIENCE_S = 60.0
-"""How long records that are there may take to come; a broker may be started again meanwhile."""
+"""How long existing records may take to come; a broker may restart meanwhile."""
 
 MOST_AT_ONCE = 10_000
 _WAIT_S = 0.1
 _QUEUED_KBYTES = 4 * 1024
 MOST_AT_REST = 32
-"""Consumers of a topic that are kept in a process though no task uses them, one for a partition.
+"""How many idle consumers of a topic a process keeps, each for one partition.
 
-One that is put to another partition drops what it has read ahead, and its first records come only
-when the broker has answered what was asked for the partition before, which may take half a second.
+A consumer that is assigned another partition drops what it has read ahead. Its first records come
+only after the broker has answered the request for the old partition, up to half a second later.
 """
 
 
 @dataclass
 class _RangeConsumer:
-    """A consumer of one partition, and the offset where it is."""
+    """A consumer of one partition, and the offset that it delivers next."""
 
     consumer: Consumer
     complaints: Complaints
@@ -47,7 +47,7 @@ class _RangeConsumer:
 
 @dataclass
 class _Idle:
-    """The consumers of one topic that are at rest."""
+    """The idle consumers of one topic."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     consumers: list[_RangeConsumer] = field(default_factory=list)
@@ -58,7 +58,7 @@ _making = threading.Lock()
 
 
 def fetch(topic: Topic, partition: int, start: int, stop: int) -> RecordRange:
-    """The records of [start, stop), from what this process holds as far as it does."""
+    """The records of [start, stop): those that this process holds, the others from the broker."""
     shelf = shelf_of((*topic.key, partition))
     found = []
     for run in shelf.runs(start, stop):
@@ -72,7 +72,7 @@ def fetch(topic: Topic, partition: int, start: int, stop: int) -> RecordRange:
 
 
 def resting_places(topic: Topic) -> list[tuple[int, int]]:
-    """Partition and offset of each consumer that no task uses; the one used last is at the end."""
+    """Partition and offset of each idle consumer; the one used last is at the end."""
     with _making:
         idle = _idle.setdefault(topic.key, _Idle())
     with idle.lock:
@@ -80,7 +80,7 @@ def resting_places(topic: Topic) -> list[tuple[int, int]]:
 
 
 def _fetched(topic: Topic, partition: int, start: int, stop: int) -> RecordRange:
-    """From the broker. SourceError where retention has removed some of them."""
+    """Fetch from the broker; SourceError where retention has removed some records."""
     with _making:
         idle = _idle.setdefault(topic.key, _Idle())
     held = _taken(idle, topic, partition, start)
@@ -100,7 +100,12 @@ def _fetched(topic: Topic, partition: int, start: int, stop: int) -> RecordRange
 
 
 def _taken(idle: _Idle, topic: Topic, partition: int, start: int) -> _RangeConsumer:
-    """A consumer of the partition at its place; a new one where none is at rest."""
+    """Take an idle consumer of the partition, or make one, and move it to `start`.
+
+    The caller owns it until it returns it to `idle`.
+    """
+    # First choice is the consumer that stands at `start`, which keeps what it has read ahead;
+    # second any one of the same partition (MOST_AT_REST says what another one would cost).
     with idle.lock:
         own = [c for c in idle.consumers if c.partition == partition]
         held = next((c for c in own if c.position == start), own[0] if own else None)
@@ -119,7 +124,7 @@ def _taken(idle: _Idle, topic: Topic, partition: int, start: int) -> _RangeConsu
 
 
 def _read(held: _RangeConsumer, topic: Topic, start: int, stop: int) -> list[Any]:
-    """Messages up to the end of a range, and perhaps one beyond it; moves the consumer on."""
+    """Messages up to the end of a range, perhaps one more; moves the consumer on."""
     clock = schedule.current().clock
     messages: list[Any] = []
     came_at = clock.now()
@@ -141,7 +146,7 @@ def _read(held: _RangeConsumer, topic: Topic, start: int, stop: int) -> list[Any
 
 
 def take_messages(consumer: Consumer, most: int, wait_s: float) -> list[Any]:
-    """What is there now, up to so many; waits for the first where there is nothing."""
+    """The messages that are there now, up to `most`; waits for a first one up to `wait_s`."""
     found = consumer.consume(most, 0)
     if found or not wait_s:
         return list(found)
@@ -150,7 +155,8 @@ def take_messages(consumer: Consumer, most: int, wait_s: float) -> list[Any]:
 
 
 def place_of(message: Any, topic: Topic, partition: int, position: int) -> int:
-    """Where a partition ends for now, which a message says that is no record; refuses errors."""
+    """The offset that an "end of partition" message names; other errors are raised, or ignored
+    where the client tries again by itself."""
     error = message.error()
     codes = library(topic.where).KafkaError
     if error.code() == codes._PARTITION_EOF:
@@ -164,7 +170,7 @@ def place_of(message: Any, topic: Topic, partition: int, position: int) -> int:
 
 @contextmanager
 def told(topic: Topic, partition: int, position: int) -> Iterator[None]:
-    """Put what a consumer raises into words: one that cannot go on by itself does so."""
+    """Turn what a consumer raises into a RunError."""
     try:
         yield
     except library(topic.where).KafkaException as error:
@@ -181,7 +187,7 @@ def _unreadable(topic: Topic, partition: int, position: int, error: Exception) -
 
 
 def silent(topic: Topic, partition: int, position: int, complaints: Complaints) -> RunError:
-    """What to say where records that are there do not come."""
+    """The error where existing records do not come."""
     return RunError(
         f"topic {topic.name}, partition {partition}",
         f"the broker must send the records from offset {position} on within {PATIENCE_S:g} s",

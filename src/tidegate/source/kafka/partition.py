@@ -29,15 +29,15 @@ from tidegate.source.piece import PIECES
 
 _MOST_AHEAD = 200_000
 _MOST_AHEAD_BYTES = 32 * 2**20
-"""How much of a partition is read before the gate has asked for it."""
+"""How far the feed reads a partition ahead of the gate."""
 
 
 @dataclass(frozen=True)
 class KafkaReader(Reader):
-    """Offsets [start, stop) of a partition, read in a task by a consumer of its process.
+    """Reads offsets [start, stop) of a partition in a task, by a consumer of its process.
 
-    What the driver holds of a small batch is `carried` with it: every task reads all of that, and
-    consumers of each of them would ask the brokers for the same records.
+    What the driver holds of a small batch travels along as `carried`. Every task reads all of such
+    a batch, and without it each would ask the brokers for the same records.
     """
 
     topic: Topic
@@ -57,14 +57,14 @@ class KafkaReader(Reader):
         carried = self.carried
         if carried is None:
             carried = CarriedRecords(fetch(self.topic, self.partition, self.start, self.stop))
-        # A task hears of batches that were answered by where the next one begins.
+        # Nobody tells a task which batches were committed; the next range begins after them.
         shelf_of((*self.topic.key, self.partition)).drop(self.start)
         return _SizedRows(carried.rows(self.shape, self.partition))
 
 
 @dataclass(frozen=True)
 class _SizedRows:
-    """Rows as a cache takes them."""
+    """Rows with the size that the cache asks for."""
 
     rows: Rows
 
@@ -74,7 +74,7 @@ class _SizedRows:
 
 
 class RecordArrivals:
-    """When records came to the driver, from looks at how far their partition was."""
+    """When records came to the driver, from looks at the end of their partition."""
 
     def __init__(self, growth: Growth) -> None:
         self._growth = growth
@@ -90,8 +90,8 @@ class RecordArrivals:
 class Stretch:
     """Where a partition begins and ends for a run.
 
-    `low` is the oldest record there is, `first` the one to begin with, `there` the end when the run
-    began. Without `grows` nothing after that counts; with `ends` it is the end for good.
+    `low` is the oldest offset, `first` the one to begin with, `there` the end when the run began.
+    Without `grows` records after `there` do not count. With `ends` the source ends there.
     """
 
     low: int
@@ -102,11 +102,11 @@ class Stretch:
 
 
 class PartitionSource(Source):
-    """A partition; positions are offsets, so that a manifest names them. Offsets without a record
-    are positions without a row.
+    """A partition as a source. Positions are offsets, so manifests name offsets. An offset without
+    a record is a position without a row.
 
-    Grows with the records that came and were not answered, up to how far it reads ahead, and with
-    the offsets without a record that were seen since the last batch.
+    Grows with the records that came and were not consumed, up to how far the feed reads ahead, and
+    with the offsets without a record since the last batch.
     """
 
     def __init__(
@@ -124,6 +124,7 @@ class PartitionSource(Source):
         self.schema = shape.now.schema
         self.partition = partition
         self.next = self.first = stretch.first
+        """`next` is the offset up to which the feed has delivered records."""
         self._topic = topic
         self._shape, self._stretch = shape, stretch
         self._feed, self._decoder, self._clock, self._limits = feed, decoder, clock, limits
@@ -137,7 +138,7 @@ class PartitionSource(Source):
 
     @property
     def place(self) -> str:
-        """How messages name it."""
+        """The name in messages."""
         return f"topic {self._topic.name}, partition {self.partition}"
 
     @property
@@ -151,7 +152,7 @@ class PartitionSource(Source):
         return self._stretch.there
 
     def start(self, position: int | None) -> None:
-        """Go on at an offset that an earlier run has come to, or begin with the oldest record."""
+        """Continue at an offset that an earlier run reached, or begin with the oldest record."""
         low, there = self._stretch.low, self._stretch.there
         position = low if position is None else position
         if position < low:
@@ -205,7 +206,7 @@ class PartitionSource(Source):
         self._decoder.drop(self.partition, position)
 
     def absent(self, start: int, stop: int) -> int:
-        """How many offsets of a range, new to the gate, are without a record."""
+        """How many offsets of a range that is new to the gate have no record."""
         return sum(int(np.diff(np.searchsorted(gap, (start, stop)))[0]) for gap in self._gaps)
 
     def extent(self, position: int) -> tuple[int, int, str]:
@@ -229,18 +230,18 @@ class PartitionSource(Source):
         if again and saved["topic_id"] != self._topic.id:
             raise made_anew(self._topic)
         self._shape.restore(saved.get("values"))
-        if not again:  # it was read to its end: only what has come since is new
+        if not again:  # an earlier run read it to its end: only later records are new
             self.first = self.next = self._asked = max(position, self._stretch.low)
 
     def wants(self) -> bool:
-        """Whether it takes more records now; asked by the feed."""
+        """Whether it takes more records now; the feed pauses a partition that does not."""
         if not self._stretch.grows and self.next >= self._stretch.there:
             return False
         waiting = sum(size for _, size in self._ahead)
         return self.next - self._asked < _MOST_AHEAD and waiting < _MOST_AHEAD_BYTES
 
     def add(self, records: RecordRange) -> None:
-        """Take records that follow those before, up to where a run without end may read."""
+        """Take records from `next` on; those beyond the end of a bounded run are cut off."""
         if not self._stretch.grows and records.stop > self._stretch.there:
             records = records.cut(records.first, max(self._stretch.there, records.first))
         if records.stop > records.first + len(records.offsets):

@@ -1,4 +1,4 @@
-"""Records of a range of offsets, and those that a process keeps because they may be read again."""
+"""Holds records of a range of offsets, and caches those that a process may read again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tidegate.connector import Bools, Int64s
 from tidegate.memory import MEMORY
 from tidegate.schema import event_times
 from tidegate.source.message.value import ValueLayout, Values
+from tidegate.source.text.layout import by_place
 
 _OBJECT_BYTES = 100
-"""What a record takes in memory beside its value and key."""
+"""Memory of a record beside its value and key."""
 
 _RANGE_BYTES = 2_000
-"""What a range takes, however few its records are."""
+"""Memory of a range beside its records."""
 
 _RECORDS = MEMORY.cache(0.0, lambda records: int(records.nbytes))
 """What was fetched last in this process; other caches come first where memory is short."""
@@ -29,23 +30,23 @@ _RECORDS = MEMORY.cache(0.0, lambda records: int(records.nbytes))
 
 @dataclass(frozen=True)
 class RecordRange:
-    """The records of [first, stop): offsets without one are those of markers and of compaction.
+    """The records of [first, stop). Transaction markers and compaction leave offsets without one.
 
-    Lists run beside `offsets`; those of keys and headers are empty where nobody asked for them.
+    All lists are parallel to `offsets`; keys and headers are empty where nobody asked for them.
     """
 
     first: int
     stop: int
     offsets: Int64s
     timestamps: Int64s
-    """In milliseconds, as the broker has them."""
+    """In milliseconds, as the broker gives them."""
     values: Values
     keys: Sequence[bytes | None]
     headers: Sequence[Sequence[tuple[str, bytes | None]] | None]
 
     @staticmethod
     def of(messages: Sequence[Any], first: int, stop: int, whole: bool) -> RecordRange:
-        """From messages of confluent_kafka, of one partition and in order."""
+        """From messages of confluent_kafka: of one partition, in order."""
         return RecordRange(
             first,
             stop,
@@ -62,7 +63,7 @@ class RecordRange:
         return bodies + _OBJECT_BYTES * len(self.values) + _RANGE_BYTES
 
     def cut(self, first: int, stop: int) -> RecordRange:
-        """Those of a range within this one."""
+        """The records of a range within this one."""
         low, high = np.searchsorted(self.offsets, (first, stop))
         return RecordRange(
             first,
@@ -76,7 +77,7 @@ class RecordRange:
 
     @staticmethod
     def joined(parts: Sequence[RecordRange]) -> RecordRange:
-        """Ranges that follow each other."""
+        """Join ranges that follow each other without a gap."""
         if len(parts) == 1:
             return parts[0]
         return RecordRange(
@@ -100,27 +101,18 @@ class RecordRange:
 
     def _placed(self, times: Int64s, valid: Bools) -> tuple[Int64s, Bools]:
         places, count = self.offsets - self.first, self.stop - self.first
-        return by_position(times, valid, places=places, count=count)
-
-
-def by_position(times: Int64s, valid: Bools, *, places: Int64s, count: int) -> tuple[Int64s, Bools]:
-    """Times of rows as those of `count` positions, of which some have none."""
-    if len(times) == count:
-        return times, valid
-    all_times, all_valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    all_times[places], all_valid[places] = times, valid
-    return all_times, all_valid
+        return by_place(times, valid, places=places, count=count)
 
 
 def timestamp_column(milliseconds: Int64s) -> pa.Array:
-    """The timestamps as a column; the broker says -1 where a record has none."""
+    """The timestamps as a column. The broker gives -1 for a record without one: NULL."""
     return pa.array(milliseconds * 1000, pa.timestamp("us", "UTC"), mask=milliseconds < 0)
 
 
 class RecordShelf:
-    """The records of one partition that this process holds; threads may share it.
+    """The records of one partition that this process holds; thread-safe.
 
-    The memory is that of the caches (`memory`); what is not there any more is fetched again.
+    They are in a cache (`memory`), which may drop them at any time; then they are fetched again.
     """
 
     def __init__(self, key: tuple[object, ...]) -> None:
@@ -142,9 +134,9 @@ class RecordShelf:
             self._drop_lost()
 
     def runs(self, start: int, stop: int) -> Iterator[RecordRange | tuple[int, int]]:
-        """All of [start, stop) in order: records that are held, and ranges that are to be fetched.
+        """All of [start, stop) in order: records that are held, and ranges to fetch.
 
-        A range may be fetched, and put here, before the next is asked for.
+        The caller may fetch a range and `put` it before it takes the next item.
         """
         while start < stop:
             found = self._holding(start)
@@ -157,7 +149,7 @@ class RecordShelf:
             start = end
 
     def drop(self, offset: int) -> None:
-        """Let go of ranges that end before an offset: a query that has come there goes on."""
+        """Forget ranges that end before an offset, which the query has passed."""
         with self._lock:
             while self._ranges and self._ranges[0][1] <= offset:
                 _RECORDS.take((*self._key, *self._ranges.pop(0)))
@@ -182,14 +174,17 @@ class RecordShelf:
         return None
 
     def _next_first(self, offset: int) -> int:
-        """Where the next range begins that is held."""
+        """Where the next held range begins."""
         with self._lock:
             self._drop_lost(every=True)
             at = bisect_right(self._ranges, (offset, 2**63))
             return self._ranges[at][0] if at < len(self._ranges) else 2**63
 
     def _drop_lost(self, every: bool = False) -> None:
-        """Forget ranges that the cache has given up: the oldest first, so mostly those in front."""
+        """Forget ranges that the cache has dropped: with `every` all, else only those in front.
+
+        The cache drops the oldest first, so the front has most of them.
+        """
         if every:
             self._ranges = [r for r in self._ranges if (*self._key, *r) in _RECORDS]
             return

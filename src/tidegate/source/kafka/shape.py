@@ -1,4 +1,4 @@
-"""What the records of a topic are read as: rows of their values and of what is beside those."""
+"""Turns records of a topic into rows: columns of their values, and of the records themselves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pyarrow as pa
 from tidegate.connector import Bools, Int64s, Reject, Rows
 from tidegate.schema import event_times
 from tidegate.source.kafka.column import RECORD_COLUMNS, TIMESTAMP, record_column
-from tidegate.source.kafka.record import RecordRange, by_position
+from tidegate.source.kafka.record import RecordRange
 from tidegate.source.message.value import ValueLayout
+from tidegate.source.text.layout import by_place
 
 _TOMBSTONE = "a tombstone, which has no value", ""
 
 
 @dataclass(frozen=True)
 class RecordShape:
-    """What the records of a topic are read as; picklable and hashable."""
+    """How the records of a topic become rows; picklable and hashable."""
 
     layout: ValueLayout
     own: tuple[str, ...]
@@ -41,15 +42,14 @@ class RecordShape:
         return records.times(self.layout, self.layout.schema.field(self.time))
 
     def times_of(self, rows: Rows, start: int, stop: int) -> tuple[Int64s, Bools] | None:
-        """As `times`, from rows that are decoded; None where one was rejected, which may have a
-        time for all that."""
+        """As `times`, from decoded rows; None if a row was rejected: it may still have a time."""
         if rows.rejects or self.time is None:
             return None
         found = event_times(rows.table.column(self.time))
-        return by_position(*found, places=rows.seq - start, count=stop - start)
+        return by_place(*found, places=rows.seq - start, count=stop - start)
 
     def rows(self, parts: Sequence[tuple[int, RecordRange]]) -> list[Rows]:
-        """All columns of what can be read of ranges, each with its partition, in one pass.
+        """All columns of several ranges, each given with its partition, in one decoding pass.
 
         Values that are absent or unreadable are rejected.
         """
@@ -66,7 +66,7 @@ class RecordShape:
             first, stop = np.searchsorted(kept, (low, high)).tolist()
             own = {place - low: faults[place] for place in sorted(faults) if low <= place < high}
             table, places = parsed.table, kept[first:stop] - low
-            if len(parts) > 1:  # a copy: who holds a slice holds what came for all partitions
+            if len(parts) > 1:  # a copy, because a slice would keep the rows of all partitions
                 table = table.take(pa.array(np.arange(first, stop)))
             table = self._with_own(table, records, partition, places)
             found.append(Rows(table, records.offsets[places], _rejects(records, partition, own)))
@@ -75,7 +75,7 @@ class RecordShape:
     def _with_own(
         self, table: pa.Table, records: RecordRange, partition: int, places: Int64s
     ) -> pa.Table:
-        """The rows of values with the columns of their records."""
+        """Append the columns of the records themselves."""
         for name in self.own:
             column = record_column(name, records, partition)
             whole = len(places) == len(records.values)
@@ -94,13 +94,13 @@ def _rejects(
 
 @dataclass
 class SharedShape:
-    """The shape that all partitions of a topic are read with, also those that join later.
+    """The shape by which all partitions of a topic are read, also those that join later.
 
-    A checkpoint may say another one than the newest schema of the values gives.
+    A checkpoint may restore an older one than the newest schema of the values gives.
     """
 
     now: RecordShape
 
     def restore(self, saved: Mapping[str, Any] | None) -> None:
-        """Read by the schema that an earlier run has read by."""
+        """Go back to the schema with which an earlier run has read."""
         self.now = replace(self.now, layout=self.now.layout.restored(saved))

@@ -29,7 +29,7 @@ ISOLATIONS = (COMMITTED, "read_uncommitted")
 
 _LOOK_AGAIN_S = 0.1
 _UNGROUPED = "tidegate"
-"""A consumer must name a group, also one that neither joins it nor commits to it."""
+"""The group of consumers that neither join a group nor commit: the client demands a name."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Topic:
     isolation: str = COMMITTED
     group: str | None = None
     whole: bool = False
-    """Whether keys and headers of records are asked for; else they are not kept."""
+    """Whether keys and headers of records are needed; if not they are not kept."""
     id: str = ""
-    """Which of the topics that had this name, once the brokers have said so."""
+    """The brokers' id of the topic, which tells it from an earlier one of the same name."""
 
     @property
     def where(self) -> str:
@@ -54,12 +54,12 @@ class Topic:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from others in this process."""
+        """A key for the caches of this process."""
         address = self.address
         return address.servers, self.name, self.id, address.config, self.isolation, self.whole
 
     def consumer(self, complaints: Complaints, queued_kbytes: int) -> Consumer:
-        """A consumer for offsets that it is told; a missing offset is an error, never skipped."""
+        """A consumer that reads only assigned offsets; a missing one is an error, never skipped."""
         return make_consumer(
             self.address,
             SourceError,
@@ -70,7 +70,7 @@ class Topic:
             enable_partition_eof=True,
             isolation_level=self.isolation,
             queued_max_messages_kbytes=queued_kbytes,
-            fetch_queue_backoff_ms=5,  # else a full queue stops all for a second
+            fetch_queue_backoff_ms=5,  # by default a full queue stops all fetching for a second
             fetch_error_backoff_ms=100,
             error_cb=complaints.take,
         )
@@ -78,7 +78,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Extents:
-    """By partition the first offset that there is, and the one after the last that may be read."""
+    """For each partition the first offset, and the one after the last that may be read."""
 
     topic_id: str
     low: Mapping[int, int]
@@ -86,7 +86,7 @@ class Extents:
 
 
 class TopicQuestions:
-    """Questions to the brokers; SourceError where they do not answer or have no such topic."""
+    """Requests to the brokers; SourceError where they do not answer or have no such topic."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -95,7 +95,7 @@ class TopicQuestions:
         self._admin = make_admin(topic.address, SourceError, error_cb=self._complaints.take)
 
     def extents(self) -> Extents:
-        """All partitions; for readers of committed records the end is the last stable offset."""
+        """The extents of all partitions; with committed records, up to the last stable offset."""
         topic_id, partitions = self._described()
         specs = self._kafka.admin.OffsetSpec
         low = self.offsets(partitions, specs.earliest())
@@ -108,7 +108,7 @@ class TopicQuestions:
         return {p: None if offset < 0 else offset for p, offset in found.items()}
 
     def offsets(self, partitions: Sequence[int], spec: Any) -> dict[int, int]:
-        """The offsets of some partitions that a specification of the library asks for."""
+        """The offsets of some partitions, by an `OffsetSpec` of the library."""
         places = [self._kafka.TopicPartition(self._topic.name, p) for p in partitions]
         levels = self._kafka.IsolationLevel
         level = levels.READ_COMMITTED if self._topic.isolation == COMMITTED else None
@@ -123,9 +123,10 @@ class TopicQuestions:
         return self._led(ask)
 
     def _led(self, ask: Callable[[], T]) -> T:
-        """What a question gives once partitions have leaders, for which it is asked again.
+        """Call `ask` until all partitions have leaders, for at most ANSWER_S.
 
-        A topic that was just made has none, nor one whose broker went, until another leads.
+        A topic that was just created has none for a moment. Nor has one whose broker has gone,
+        until another broker leads.
         """
         clock = schedule.current().clock
         until_s = clock.now() + ANSWER_S
@@ -197,7 +198,7 @@ class NoLeaderError(Exception):
 
 
 def removed(topic: Topic, partition: int, start: int, low: int | None) -> SourceError:
-    """What to say of records that are needed and that the broker has removed."""
+    """The error where the broker has removed records that are needed."""
     there = "" if low is None else f"; the first that is there is {low}"
     return SourceError(
         f"topic {topic.name}, partition {partition}",
@@ -209,7 +210,7 @@ def removed(topic: Topic, partition: int, start: int, low: int | None) -> Source
 
 
 def made_anew(topic: Topic) -> SourceError:
-    """What to say of a topic that took the place of the one that was read."""
+    """The error where another topic has taken the name of the one that was read."""
     return SourceError(
         f"topic {topic.name}",
         "must be the topic that this checkpoint has read",

@@ -1,9 +1,9 @@
-"""A table of a lakehouse as a stream: its log lists the files, each of which is a source.
+"""Reads a table of a lakehouse as a stream: its log lists the files, each of which is a source.
 
-Files are read as those of a folder. What is different is who says which there are: the log, commit
-by commit. With each listing a source without rows is noted whose name has the version that was
-listed up to. So the manifest knows the version beside the files that are not consumed yet, and a
-restart goes on there, whatever has become of the files before it.
+Files are read as those of a folder, but the log of the table lists them, commit by commit. Each
+listing adds a source without rows, whose name carries the version up to which the log was listed.
+So the manifest has that version beside the files that are not consumed yet, and a restart continues
+there, whatever has become of earlier files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidegate.source.lake.parquet import FORMAT
 from tidegate.source.subscription import Subscription
 
 _SIDE_BY_SIDE = 16
-"""How many files elsewhere are looked at together."""
+"""How many footers are read at once on another file system."""
 
 
 class LakeConnector(Connector):
@@ -37,11 +37,11 @@ class LakeConnector(Connector):
 
     several = True
     title: ClassVar[str]
-    """What people call the format."""
+    """The name of the format in messages."""
 
     @classmethod
     def at(cls, subscription: Subscription) -> LakeConnector:
-        """The connector of a URI; SourceError for what it says wrong, or a table that is away."""
+        """The connector of a URI; SourceError for a wrong URI or a table that cannot be read."""
         kind, remedy = f"a table of {cls.title}", "Leave them out: it has its columns."
         subscription.refuse_reading(kind, remedy)
         uri = LakeUri.parse(subscription.uri, subscription.where, SourceError)
@@ -64,7 +64,7 @@ class LakeConnector(Connector):
             check_time(self.schema, self._time, self._where)
         self._files: dict[str, tuple[ColumnarFacts, float]] = {}
         self._again: tuple[str, ...] = ()
-        """What an earlier run has listed and not consumed."""
+        """The names that an earlier run has listed and not consumed."""
         self._version: str | None = None
         """The version up to which the log was listed."""
         self._looks = True
@@ -86,7 +86,7 @@ class LakeConnector(Connector):
         return self._log.pause_s if self.arrives else None
 
     def take_as_of_now(self) -> None:
-        """Look once, and no more: what is committed from then on is for a later run."""
+        """List the log once and no more: later commits are for a later run."""
         self._looks = False
 
     def discover(self) -> Sequence[Source]:
@@ -104,7 +104,7 @@ class LakeConnector(Connector):
             self._again = tuple(unread)
 
     def list_new(self) -> Sequence[ListedSource]:
-        """What was added since the last look; the first one begins, or goes on where a run was."""
+        """The files added since the last look. The first look begins, or continues a run."""
         now, first = self._clock.now(), self._next_at == float("-inf")
         if not first and (now < self._next_at or not self.arrives):
             return []
@@ -123,6 +123,7 @@ class LakeConnector(Connector):
             added = self._log.since(self._version)
         self._version = added.version
         listed += self._look(added.paths, BEFORE if first else now)
+        # A listing without news adds no name, so that names grow with commits and not with looks.
         if self._time is not None and (begins or added.paths):
             listed.append(self._noted(f"{self._mark}{added.version}"))
         return listed
@@ -147,11 +148,11 @@ class LakeConnector(Connector):
         return None
 
     def has(self, id: str) -> bool:
-        """Whether a name is still needed: of files that wait, and of the newest version."""
+        """Whether a name is still needed: a file that waits, or the newest version."""
         return id in self._files or id == f"{self._mark}{self._version}"
 
     def _check_start(self) -> None:
-        """Refuse to begin with nothing and to take nothing more."""
+        """Refuse a run that begins after all commits and does not follow: it would read nothing."""
         if self._start.text == LATEST and not self.arrives:
             raise SourceError(
                 self._where,
@@ -169,7 +170,7 @@ class LakeConnector(Connector):
         return ListedSource(name, MAX_US, 0)
 
     def _look(self, paths: Sequence[str], came_at: float) -> list[ListedSource]:
-        """Read the footers of files, which say how many rows they have and from when on."""
+        """Read the footers of files, for their numbers of rows and least times."""
         found: dict[str, ColumnarFacts] = {}
         wanted = iter(paths)
 

@@ -1,7 +1,7 @@
 """Reads the log of a table of Delta Lake: `delta:PATH`, `delta+s3://bucket/path`.
 
-The table's state at a version comes from the library; what later versions add is read from their
-entries in the log, one small file each. To look whether there is a next one costs one request.
+The library gives the table's state at a version. What later versions add is read from their entries
+in the log, one small file each. To look for a next version costs one request.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class DeltaLog(LakeLog):
             return list(self._table().deletion_vectors())
 
     def _first(self, table: DeltaTable, start: Start) -> int:
-        """The version that a stream begins with."""
+        """The version with which a stream begins."""
         newest = table.version()
         if start.version is not None:
             first = int(start.version)
@@ -117,7 +117,10 @@ class DeltaLog(LakeLog):
         return first
 
     def _check_newest(self, version: int) -> None:
-        """See that nothing comes next because nothing was committed; asked once."""
+        """Check, once, that the next version is missing because nobody committed it.
+
+        A log that was cleaned up lacks it as well, and would look like a table without news.
+        """
         if self._checked:
             return
         self._checked = True
@@ -126,7 +129,7 @@ class DeltaLog(LakeLog):
             raise self._forgotten(str(version + 1), f"version {newest} as the next one")
 
     def _entry(self, version: int) -> list[dict[str, Any]] | None:
-        """The actions of a version; None where it is not in the log."""
+        """The actions of a version; None where the log does not have it."""
         place = self.path(f"{self._root}/{LOG}/{version:020d}.json")
         try:
             with readable(place):
@@ -138,7 +141,7 @@ class DeltaLog(LakeLog):
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
     def _added(self, version: int, actions: list[dict[str, Any]]) -> list[str]:
-        """The files whose rows a version has added."""
+        """The files that a version has added; refuses one that changes or removes rows."""
         info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         adds = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
         gone = [a for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
@@ -152,7 +155,7 @@ class DeltaLog(LakeLog):
         return [self._named(path) for _, path in found]
 
     def _check_columns(self, version: int, schema: dict[str, Any]) -> None:
-        """Columns may be added; those that are read must stay."""
+        """Refuse a change of the schema that removes columns we read; others may be added."""
         names = {field["name"] for field in schema["fields"]}
         lost = [name for name in self.schema.names if name not in names]
         if lost:

@@ -72,7 +72,7 @@ class IcebergLog(LakeLog):
         return table
 
     def _check(self, table: Table) -> None:
-        """Files are read by the names of columns, which Iceberg may change."""
+        """Refuse renamed columns: files are read by the names they were written with."""
         numbers: dict[str, int] = {}
         for schema in table.metadata.schemas:
             for field in schema.fields:
@@ -94,13 +94,13 @@ class IcebergLog(LakeLog):
                 raise self._forgotten(version, got)
             found.append(at)
             parent = at.parent_snapshot_id
-            if str(parent) == version:  # which may have expired itself
+            if str(parent) == version:  # found by its child, because it may have expired itself
                 break
             at = None if parent is None else table.snapshot_by_id(parent)
         return found[::-1]
 
     def _before(self, table: Table, start: Start) -> str:
-        """The version before the one that a stream begins with."""
+        """The version before the one with which a stream begins."""
         chain, at = [], table.current_snapshot()
         while at is not None:
             chain.append(at)
@@ -121,7 +121,7 @@ class IcebergLog(LakeLog):
 
     def _added(self, table: Table, snapshot: Snapshot) -> list[str]:
         operation = "append" if snapshot.summary is None else snapshot.summary.operation.value
-        if operation == "replace":  # the same rows in other files
+        if operation == "replace":  # compaction: the same rows in other files
             return []
         if operation != "append":
             raise self._removes(str(snapshot.snapshot_id), operation)
@@ -130,7 +130,7 @@ class IcebergLog(LakeLog):
         return self._paths([e for e in self._entries(table, own) if e.snapshot_id == id_])
 
     def _entries(self, table: Table, manifests: Sequence[Any]) -> list[ManifestEntry]:
-        """The live data files of manifests; files that say what is deleted are refused."""
+        """The live data files of manifests; refuses delete files and other formats."""
         found: list[ManifestEntry] = []
         for manifest in manifests:
             entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)

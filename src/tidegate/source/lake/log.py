@@ -1,7 +1,7 @@
-"""The interface of a table's log: which files its commits add. `delta` and `iceberg` have it.
+"""The interface of a table's log: which files its commits add. `delta` and `iceberg` implement it.
 
-A version is a text that the table knows a commit by. What a commit adds comes in one order, whoever
-lists it and when; within a commit that is by the names of files, unless the table says otherwise.
+A version is the table's own text for a commit. The files of a commit come in one fixed order, in
+every listing: by their names, unless the table has an order.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FROM = "from"
 class Start:
     """Where a stream begins in a table: with all its rows, or with a commit.
 
-    `from=earliest` is all there is; `latest` only what comes later; a version, or a time, begins
-    with that commit, or the first one that is not before it.
+    `earliest` takes all rows, `latest` only later commits. A version begins with that commit, a
+    time with the first commit that is not before it.
     """
 
     text: str = EARLIEST
@@ -36,7 +36,7 @@ class Start:
         return self.text if self.text.isdigit() else None
 
     def time_us(self, where: str) -> int:
-        """The time that is meant where it is none of the others."""
+        """The text as a time; SourceError where it is none."""
         try:
             return read_us(self.text)
         except ValueError as error:
@@ -56,39 +56,39 @@ class LakeLog(ABC):
     """The log of one table. Paths are of this host, or `disk.RemotePath`."""
 
     where: str
-    """How messages name the table."""
+    """The name of the table in messages."""
 
     id: str
-    """What its versions are noted under in a checkpoint; the same for every run."""
+    """The prefix of its versions in a checkpoint; the same for every run."""
 
     schema: pa.Schema
     """Its columns now, normalised."""
 
     pause_s: float
-    """How long it is not looked at again at least: a look costs requests."""
+    """The least pause between two looks, because a look costs requests."""
 
     @abstractmethod
     def begin(self, start: Start) -> Added:
-        """What a new stream begins with, and the version after which `since` goes on."""
+        """The files with which a new stream begins, and the version for the next `since`."""
 
     @abstractmethod
     def since(self, version: str) -> Added:
-        """What was added after a version. Commits that only rewrite rows are passed over.
+        """The files added after a version. Skips commits that only rewrite the same rows.
 
-        Raises GateError for one that changes or removes rows, and SourceError where the log does
-        not go back so far.
+        Raises GateError for a commit that changes or removes rows, and SourceError where the log
+        does not go back so far.
         """
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """A file by the text that it had among `Added.paths`, in this run or an earlier one."""
+        """The path of a file, by its text in `Added.paths` of this run or an earlier one."""
 
     def constants(self, path: str) -> Constants:
-        """The columns that are not in a file itself, and their values. Default: none."""
+        """Columns that a file does not hold itself, with their values. Default: none."""
         return ()
 
     def _removes(self, version: str, how: str) -> GateError:
-        """What to say of a commit that does more than add rows."""
+        """The error for a commit that does more than add rows."""
         return GateError(
             self.where,
             "rows must only be added to a table that is read as a stream",
@@ -97,7 +97,7 @@ class LakeLog(ABC):
         )
 
     def _forgotten(self, version: str, got: str) -> SourceError:
-        """What to say where a log does not have the commits any more that are to be read."""
+        """The error where the log no longer has the commits that are needed."""
         return SourceError(
             self.where,
             f"its log must go back to version {version}",
@@ -107,6 +107,6 @@ class LakeLog(ABC):
         )
 
     def _unusable(self, requirement: str, got: str) -> SourceError:
-        """What to say of a feature of tables that changes how files are to be read."""
+        """The error for a table feature that changes how files must be read."""
         remedy = "Rewrite the table without it, or copy the rows to another one."
         return SourceError(self.where, requirement, got, remedy)

@@ -1,9 +1,9 @@
-"""Where the schema of values comes from: a file, or a schema registry that options name."""
+"""Finds the schema of values, in a file or in a schema registry that the options name."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +13,18 @@ from tidegate import disk
 from tidegate.errors import GateError, OptionError, RunError, SourceError, near
 from tidegate.kafka.schema_registry import RegisteredSchema, SchemaRegistry
 from tidegate.kafka.wire import HEADER_BYTES, schema_id
-from tidegate.schema import type_name
 from tidegate.source.message.value import ValueLayout, ValueLook
-from tidegate.source.shape import lossless, spelling
+from tidegate.source.shape import check_lossless, spelling
 
 OPTIONS = ("registry", "subject", "version", "schema")
 
 
 @dataclass(frozen=True)
 class RegisteredValues(ValueLayout):
-    """Values that are read with one schema, which a registry or a file has.
+    """Values that are read with one schema, from a registry or a file.
 
-    `reader_id` is its id in the registry, 0 for that of a file, of which `digest` is the digest.
-    Checkpoints keep either: the schema is fixed when a stream is first read.
+    `reader_id` is the schema's id in the registry; 0 for a file, whose digest is `digest`.
+    Checkpoints keep one of the two: the schema is fixed when a stream is first read.
     """
 
     where: str
@@ -37,7 +36,7 @@ class RegisteredValues(ValueLayout):
 
     @abstractmethod
     def read_by(self, found: RegisteredSchema) -> RegisteredValues:
-        """The same values, read with another version of the registry."""
+        """The same values, read with another schema of the registry."""
 
     def raw(self, value: bytes) -> str:
         return value.hex()
@@ -53,7 +52,7 @@ class RegisteredValues(ValueLayout):
 
 
 def registry_of(look: ValueLook) -> SchemaRegistry | None:
-    """The registry that values are of; refuses options that mean nothing without one."""
+    """The registry of the values, None without one; refuses options that need one, or conflict."""
     url = look.reading.get("registry")
     for name in ("subject", "version"):
         if url is None and look.reading.get(name) is not None:
@@ -75,7 +74,7 @@ def registry_of(look: ValueLook) -> SchemaRegistry | None:
 
 
 def registered(registry: SchemaRegistry, look: ValueLook, kind: str) -> RegisteredSchema:
-    """The schema that a stream is read with; refuses a subject that has none of this kind."""
+    """The schema with which a stream is read; refuses a subject that has none of this kind."""
     subject = look.reading.get("subject") or look.subject
     version = look.reading.get("version") or "latest"
     try:
@@ -117,9 +116,9 @@ def read_schema_file(path: str, look: ValueLook) -> bytes:
 def declared_columns(
     declared: pa.Schema | None, found: pa.Schema, what: str, where: str
 ) -> pa.Schema:
-    """The columns to read of those that a schema has: the declared ones, or all of them.
+    """The columns to read: the declared ones, or all that the schema has (`found`).
 
-    Refuses a declared column that is absent, or whose type does not hold the schema's without loss.
+    Refuses a declared column that is absent, or that cannot hold the schema's type without loss.
     """
     if declared is None:
         return found
@@ -128,24 +127,16 @@ def declared_columns(
         if name is None:
             must = f"declared columns must be in {what}"
             raise SourceError(where, must, f"no column {field.name}", near(field.name, found.names))
-        type_ = found.field(name).type
-        if not lossless(type_, field.type):
-            raise SourceError(
-                where,
-                f"column {field.name} was declared {type_name(field.type).upper()}, and must be "
-                "of a type that this holds without loss",
-                f"{type_name(type_)} in {what}",
-                f"Declare it {type_name(type_).upper()}, and use CAST in the query.",
-            )
+        check_lossless(field, found.field(name).type, where, within=f" in {what}")
     return declared
 
 
 def first_schema(
     saved: Mapping[str, Any], registry: SchemaRegistry | None, digest: str, where: str
 ) -> RegisteredSchema | None:
-    """The schema of the registry that a run began with; None for one in a file.
+    """The registry's schema with which the run began; None where it began with a file.
 
-    Refuses another file than that one, which has the digest, and a registry without the schema.
+    Refuses a file with another digest than the saved one, and a registry without the schema.
     """
     if registry is not None and "schema_id" in saved:
         found = registry.by_id(int(saved["schema_id"]))
@@ -167,8 +158,38 @@ def first_schema(
     return None
 
 
+def schema_of_kind(registry: SchemaRegistry, id_: int, kind: str) -> RegisteredSchema | str:
+    """The schema of an id, or why no value of this kind can have it."""
+    found = registry.by_id(id_)
+    if found is None:
+        return f"the schema registry has no schema {id_}"
+    return found if found.kind == kind else f"schema {id_} is of kind {found.kind}, not {kind}"
+
+
+def decode_by_halves(
+    values: Sequence[Any],
+    decode: Callable[[Sequence[Any]], tuple[pa.Table, dict[int, str]]],
+    schema: pa.Schema,
+    misfits: tuple[type[Exception], ...],
+) -> tuple[pa.Table, dict[int, str]]:
+    """Decode values to rows of `schema`, and say by place why some cannot be.
+
+    `decode` does it for many values at once. Where it raises one of `misfits`, which do not say the
+    value that is to blame, halves are decoded: O(log n) calls for each value that does not fit.
+    """
+    try:
+        return decode(values)
+    except misfits as error:
+        if len(values) == 1:
+            return schema.empty_table(), {0: str(error)}
+    half = len(values) // 2
+    left, wrong = decode_by_halves(values[:half], decode, schema, misfits)
+    right, more = decode_by_halves(values[half:], decode, schema, misfits)
+    return pa.concat_tables([left, right]), wrong | {i + half: why for i, why in more.items()}
+
+
 def unregistered(registry: SchemaRegistry, values: Sequence[bytes], kind: str) -> dict[int, str]:
-    """Why values do not begin with the id of a schema of a kind, by their places."""
+    """The values that do not begin with the id of a schema of this kind: why, by their places."""
     known: dict[bytes, str | None] = {}
     wrong = {}
     for place, value in enumerate(values):
@@ -185,7 +206,5 @@ def _unregistered(registry: SchemaRegistry, head: bytes, kind: str) -> str | Non
     id_ = schema_id(head)
     if isinstance(id_, str):
         return id_
-    found = registry.by_id(id_)
-    if found is None:
-        return f"the schema registry has no schema {id_}"
-    return None if found.kind == kind else f"schema {id_} is of kind {found.kind}, not {kind}"
+    found = schema_of_kind(registry, id_, kind)
+    return found if isinstance(found, str) else None

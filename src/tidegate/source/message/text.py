@@ -1,8 +1,8 @@
-"""JSON and CSV values, read by the rules of text files: one object or one record in a value.
+"""Reads JSON and CSV values by the rules of text files: one object or one record in each value.
 
-Values are joined to lines and parsed at once. White space between the tokens of JSON may hold line
-feeds; to keep lines apart each becomes a tab, which is white space there too and, like a line feed,
-not allowed inside a string.
+Values are joined to lines and parsed at once. A JSON value may have line feeds between its tokens;
+each becomes a tab, so that one value stays one line. That changes nothing: a tab is white space
+there too and, like a line feed, it is not allowed inside a string.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidegate.kafka.schema_registry import SchemaRegistry
 from tidegate.kafka.wire import HEADER_BYTES
 from tidegate.source.message.registered import registry_of, unregistered
 from tidegate.source.message.value import ValueFormat, ValueLayout, ValueLook
+from tidegate.source.shape import settled
 from tidegate.source.text.block import split_lines
 from tidegate.source.text.cell import fields_of
 from tidegate.source.text.csv import CsvLayout
@@ -42,7 +43,7 @@ class TextValues(ValueLayout):
 
     @abstractmethod
     def lines(self, values: Sequence[bytes]) -> tuple[bytes, dict[int, str]]:
-        """Values in UTF-8 as one text with a record each, and why others are not among them."""
+        """Join values in UTF-8 to a text of one record each; by place, why others are left out."""
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
         data, wrong = self.lines(in_utf8(values, self.codec))
@@ -61,9 +62,9 @@ class TextValues(ValueLayout):
 
 @dataclass(frozen=True)
 class JsonValues(TextValues):
-    """One JSON object in a value; it may go over several lines.
+    """One JSON object in a value; it may span several lines.
 
-    With a registry it stands behind the id of a schema, which writers have checked it with.
+    With a registry the object follows the id of a schema, with which its writer has checked it.
     """
 
     registry: SchemaRegistry | None = None
@@ -82,7 +83,7 @@ class JsonValues(TextValues):
 
 @dataclass(frozen=True)
 class CsvValues(TextValues):
-    """One record of CSV in a value, with or without a line end behind it."""
+    """One record of CSV in a value, with or without a line end."""
 
     layout: CsvLayout
 
@@ -95,7 +96,7 @@ class CsvValues(TextValues):
         return b"\n".join(v.rstrip(b"\r\n") for i, v in enumerate(values) if i not in wrong), wrong
 
     def _fault(self, value: bytes) -> str | None:
-        """Why a value is not one record; cheap for those without quotes and line ends."""
+        """Why a value is not one record, None where it is; cheap without quotes and line ends."""
         quote = self.layout.dialect.quote.encode()
         if not value.strip(b"\r\n"):
             return _EMPTY
@@ -133,7 +134,7 @@ class JsonValueFormat(ValueFormat):
                     repr(seen[0][:80].decode("utf-8", "replace")),
                     "Say another format in OPTIONS, or declare the columns.",
                 )
-            schema, types_from = _settled(found), _inferred(len(seen) - len(wrong))
+            schema, types_from = settled(found), _inferred(len(seen) - len(wrong))
         return JsonValues(layout, schema, types_from, codec, registry)
 
 
@@ -156,12 +157,13 @@ class CsvValueFormat(ValueFormat):
         width = len(fields) if isinstance(fields, list) else 1
         layout = CsvLayout(tuple(f"c{i + 1}" for i in range(width)), dialect)
         data, wrong = CsvValues(layout, pa.schema([]), "", codec).lines(seen)
-        schema = _settled(layout.infer(data, look.time))
+        schema = settled(layout.infer(data, look.time))
         return CsvValues(layout, schema, _inferred(len(seen) - len(wrong)), codec)
 
 
 def join_objects(values: Sequence[bytes]) -> tuple[bytes, dict[int, str]]:
-    """Values that are JSON as lines, and which are empty."""
+    """Join JSON values to lines; by place, the empty ones, which are left out."""
+    # NUL is legal nowhere in JSON, so it can stand between the values while tabs are put in.
     one_line = b"\0".join(values).replace(b"\n", b"\t")
     data = one_line.replace(b"\0", b"\n")
     if data.count(b"\n") == len(values) - 1 and len(split_lines(data, True)) == len(values):
@@ -172,7 +174,7 @@ def join_objects(values: Sequence[bytes]) -> tuple[bytes, dict[int, str]]:
 
 
 def in_utf8(values: Sequence[bytes], codec: str) -> Sequence[bytes]:
-    """Values in UTF-8, without the mark of an encoding; those in UTF-8 as they are."""
+    """Convert values to UTF-8, without a byte order mark; values in UTF-8 stay as they are."""
     if codec == UTF_8:
         return values
     found = []
@@ -183,7 +185,7 @@ def in_utf8(values: Sequence[bytes], codec: str) -> Sequence[bytes]:
 
 
 def _seen(look: ValueLook, codec: str, skip: int = 0) -> Sequence[bytes]:
-    """The sample in UTF-8, without tombstones, empty values and so many bytes before each."""
+    """The sample in UTF-8 without empty values; the first `skip` bytes of each are cut off."""
     seen = [v for v in in_utf8([v[skip:] for v in look.sample() if v], codec) if v.strip()]
     if not seen:
         raise SourceError(
@@ -193,12 +195,6 @@ def _seen(look: ValueLook, codec: str, skip: int = 0) -> Sequence[bytes]:
             "Declare the columns, or write a first value.",
         )
     return seen
-
-
-def _settled(schema: pa.Schema) -> pa.Schema:
-    """An inferred schema for reading: a column in which no value was seen is a string."""
-    null = pa.types.is_null
-    return pa.schema([(f.name, pa.string() if null(f.type) else f.type) for f in schema])
 
 
 def _inferred(rows: int) -> str:

@@ -1,7 +1,7 @@
 """The base classes of value formats: `ValueFormat` finds the columns, `ValueLayout` decodes.
 
-A value is the bytes of one message. None is a tombstone: a row in which every column is NULL. What
-cannot be decoded is rejected by itself and never changes how its neighbours are read.
+A value is the bytes of one message. None is a tombstone: a row in which every column is NULL. A
+value that cannot be decoded is rejected alone; it never changes how its neighbours are read.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tidegate.source.text.layout import Fault, ParsedBlock
 Values = Sequence[bytes | None]
 
 PIECE_BYTES = 16 * 2**20
-"""Values are decoded in pieces of about this size, so that a batch of large ones fits."""
+"""Values are decoded in pieces of about this size, so that large values fit in memory."""
 
 
 @dataclass(frozen=True)
 class ValueLook:
-    """What a source says to a format that is to find the columns of its values.
+    """The arguments of `ValueFormat.open`, from the source.
 
-    `sample` gives some of the first values, in an order that is the same at every start; it is
-    called only where the columns are inferred. `subject` is the name under which a registry has
-    the schema unless an option names another one: for a topic its name and `-value`.
+    `sample` gives some of the first values, in the same order at every start; it is called only to
+    infer columns. `subject` is the schema's name in a registry unless an option gives another: for
+    a topic its name and `-value`.
     """
 
     where: str
@@ -46,12 +46,12 @@ class ValueLayout(ABC):
     """All columns, normalised: the declared ones, those of a schema, or inferred ones."""
 
     types_from: str
-    """Where the types of the columns come from, for people."""
+    """Where the types of the columns come from, in words."""
 
     def parse(self, values: Values, schema: pa.Schema | None = None) -> ParsedBlock:
-        """The values as rows of some of the columns; all of them where no schema is given.
+        """The values as rows of the columns of `schema`, or of all columns.
 
-        A value that has no proper value for one of these columns is rejected, the others are read.
+        A value that does not fit one of these columns is rejected; the others are read.
         """
         asked = self.schema if schema is None else schema
         parts = [self._piece(values[a:b], asked, a) for a, b in _pieces(values)]
@@ -66,16 +66,16 @@ class ValueLayout(ABC):
 
     @abstractmethod
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
-        """Rows of the values that can be decoded, in order, and why the others cannot, by place."""
+        """Rows of the values that can be decoded, in order; by place, why the others cannot."""
 
     def raw(self, value: bytes) -> str:
         """A value as a text, for the rejected rows."""
         return value.decode("utf-8", "replace")
 
     def saved(self) -> Mapping[str, Any] | None:
-        """What a checkpoint keeps, as JSON, so that a restart decodes by the same schema.
+        """JSON for the checkpoint, by which a restart decodes with the same schema.
 
-        Default: None, the columns that a query reads say it all.
+        Default: None, because the columns that a query reads are enough.
         """
         return None
 
@@ -104,14 +104,14 @@ class ValueLayout(ABC):
 
 
 class ValueFormat(ABC):
-    """A kind of values: says which options it takes, and finds the columns; without state."""
+    """A format of values: lists its options and finds the columns; without state."""
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """Its name for people."""
+    """Its name in messages."""
 
     options: ClassVar[tuple[str, ...]]
-    """Those of `subscription.OPTIONS` that it takes, besides `format`."""
+    """The names in `subscription.OPTIONS` that it takes, besides `format`."""
 
     nested: ClassVar[bool] = True
     """Whether a value may be a struct or a list."""

@@ -24,21 +24,21 @@ from tidegate.source.piece import PieceIndex
 from tidegate.source.text.compression import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
-"""The size of blocks from some way into a file on. What a batch costs the driver at most: larger
-ones are parsed no faster."""
+"""The largest size of a block, which blocks soon reach. Larger ones are parsed no faster, and each
+costs the driver a pass when the gate needs its times."""
 
 FIRST_BLOCK_BYTES = 64 * 2**10
-"""The size of the first block of a file; each is twice as large as the one before it. So a look at
-the beginning of a file costs little, and where blocks lie depends on the file alone."""
+"""The size of the first block of a file; each further one is twice as large, up to BLOCK_BYTES. So
+a look at the beginning of a file costs little, and the file alone decides where blocks lie."""
 
 RECORD_BYTES = 16 * 2**20
 """A quote that stays open for longer than this was never meant to be closed."""
 
 MOST_RECORD_BYTES = 256 * 2**20
-"""A record that is longer ends the run: it has to be in memory whole, several times over."""
+"""A longer record ends the run: it would have to be in memory whole, several times over."""
 
 LEAD_BYTES = 4096
-"""How much before a block is read once more where the file may have been rewritten since."""
+"""How many bytes before a block are read again, to notice a file that was rewritten since."""
 
 _RECORD_SHARE = 8
 _LF, _CR = 10, 13
@@ -48,10 +48,10 @@ _LINE_END = {False: re.compile(_END), True: re.compile(rb"\r\n?|\n")}
 
 @dataclass(frozen=True)
 class Records:
-    """The non-empty complete records of some bytes: contents [starts[i], stops[i]).
+    """The non-empty complete records of some bytes: contents [starts[i], stops[i]), ascending.
 
-    `used` is where the last complete record ends; what lies behind is the start of the next one.
-    `lines` is how many lines end before that; the last record is `closed` where one of them does.
+    `used` is where the last complete record ends; an incomplete one begins there. `lines` is how
+    many lines end before `used`. `closed` says whether a line end closes the last record.
     """
 
     starts: Int64s
@@ -69,7 +69,7 @@ class Records:
 
 
 Split = Callable[[bytes, bool], Records]
-"""Find the records in bytes; the flag says that the bytes are all there is (end of the file)."""
+"""Find the records in bytes; the flag says that the bytes reach to the end of the file."""
 
 
 def split_lines(data: bytes, final: bool) -> Records:
@@ -90,10 +90,10 @@ def split_lines(data: bytes, final: bool) -> Records:
 
 
 def split_csv(data: bytes, final: bool, sep: str = ",", quote: str = '"') -> Records:
-    """Records of CSV, by counting quotes where they are regular and one by one where not.
+    """Records of CSV: by counting quotes where all are regular, else one record at a time.
 
-    A quote opens only at the start of a field. One that is not closed within RECORD_BYTES or
-    before the end of the file ends its record at the first line end, as a damaged line would.
+    A quote opens only at the start of a field. Where a quote is not closed within RECORD_BYTES or
+    before the end of the file, its record ends at the first line end, as a damaged line.
     """
     text = np.frombuffer(data, np.uint8)
     line_ends = ends = _line_ends(text)
@@ -110,7 +110,11 @@ def _line_ends(text: NDArray[np.uint8]) -> Int64s:
 
 
 def _with_bare_returns(line_feeds: Int64s, text: NDArray[np.uint8], final: bool) -> Int64s:
-    """Line ends, with the carriage returns that no line feed follows; one at the end may get it."""
+    """Line ends, with the carriage returns that no line feed follows.
+
+    A carriage return at the end of the bytes counts only where they are `final`: the next byte may
+    be its line feed.
+    """
     ends = np.flatnonzero(text == _CR).astype(np.int64) + 1
     inside = ends[ends < len(text)]
     bare = inside[text[inside] != _LF]
@@ -127,7 +131,9 @@ def _with_tail(ends: Int64s, data: bytes, final: bool) -> Int64s:
 def _quoted_ends(
     text: NDArray[np.uint8], line_ends: Int64s, final: bool, sep: int, quote: int
 ) -> Int64s | None:
-    """Line ends outside quotes; None where quotes are not all at the edges of fields."""
+    """Line ends outside quotes; None where not all quotes are at the edges of fields."""
+    # When every other quote opens a field, a line end is inside quotes exactly if an odd number of
+    # quotes lies before it: one binary search for all line ends, and no look at single cells.
     quotes = np.flatnonzero(text == quote).astype(np.int64)
     opening, closing = quotes[0::2], quotes[1::2]
     before = text[opening - 1]  # of an opening quote at 0 the last byte: not looked at below
@@ -170,7 +176,10 @@ def _scanned_ends(data: bytes, final: bool, sep: str, quote: str) -> Int64s:
 
 
 def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s, line_ends: Int64s) -> Records:
-    """Cut line ends off and leave empty records out; some line ends may be inside records."""
+    """The records that end at `ends`, without their line ends and without empty ones.
+
+    `line_ends` also has the line ends inside quotes, which count as lines.
+    """
     if not len(ends):
         return Records(ends, ends, 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
@@ -185,7 +194,7 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s, line_ends: Int
 
 
 def lines_in(data: bytes, stop: int) -> int:
-    """How many lines end before a place: at line feeds, or at returns where there are no others."""
+    """How many lines end before `stop`: at line feeds, or at returns if there are no line feeds."""
     return data.count(b"\n", 0, stop) or data.count(b"\r", 0, stop)
 
 
@@ -193,8 +202,8 @@ def lines_in(data: bytes, stop: int) -> int:
 class Block:
     """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows).
 
-    `before` is the digest of all bytes of the file before it, `digest` that of all up to its end.
-    `line` is how many lines of the file end before it.
+    `before` is the digest of all bytes of the file before the block, `digest` of all up to its end.
+    `line` is how many lines of the file end before the block.
     """
 
     offset: int
@@ -213,8 +222,8 @@ class FileRewritten(Exception):
 class BlockIndex:
     """The blocks of one text file, found in order and only as far as asked; owned by the driver.
 
-    `digest` is that of all bytes before `offset`, also of those before the first record. Grows with
-    the bytes of the file, by eight numbers per block.
+    `digest` covers all bytes before `offset`, also those before the first record. Grows with the
+    bytes of the file that were read, by eight numbers per block.
     """
 
     def __init__(
@@ -233,7 +242,7 @@ class BlockIndex:
         self.line = line
         self.blocks: PieceIndex[Block] = PieceIndex()
         self.open_ended = False
-        """Whether the last record has no line end, and counts because the file ended there."""
+        """Whether the last record has no line end and counts only because the file ended."""
         self._split = split
         self._packing = packing
         self._most_bytes = block_bytes
@@ -247,9 +256,8 @@ class BlockIndex:
     def grow(self, size: int, final: bool, wary: bool = False) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
-        Of a compressed file `size` may be more than there is. A wary look reads some of what was
-        read before together with the new bytes, and raises FileRewritten where it is something else
-        now.
+        For a compressed file `size` may be more than there is. With `wary`, the LEAD_BYTES before
+        the new bytes are read again, and FileRewritten is raised where they have changed.
         """
         want = self._next_bytes
         while self.offset < size:
@@ -288,7 +296,7 @@ class BlockIndex:
 
 
 def longer(path: str, offset: int, length: int) -> int:
-    """How many bytes to look at from a place on where so many have no complete record in them.
+    """The next length to try at a place where `length` bytes hold no complete record.
 
     A record that is too long for memory is a RunError.
     """
@@ -305,7 +313,7 @@ def longer(path: str, offset: int, length: int) -> int:
 
 
 def cut_short(path: str, size: int) -> GateError:
-    """What to say of a file that got shorter while it was read."""
+    """The error for a file that got shorter while it was read."""
     return GateError(
         path,
         "a file must not change while it is read",
@@ -315,7 +323,7 @@ def cut_short(path: str, size: int) -> GateError:
 
 
 def read_bytes(path: str, offset: int, length: int, packing: str = NONE) -> bytes:
-    """Bytes of a file, of what is in it where it is compressed; fewer where it is shorter."""
+    """Bytes of a file, unpacked where it is compressed; fewer where the file ends before."""
     if packing != NONE:
         return read_unpacked(path, packing, offset, length)
     try:

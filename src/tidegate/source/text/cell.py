@@ -1,7 +1,7 @@
-"""The cells of CSV records: taken apart one record at a time, and searched for codes and quotes.
+"""Takes CSV records apart one at a time, and searches cells for codes and quotes.
 
-A code as `00123`, `+4470` or `0x1F` would lose what it says if it were read as a number, and who
-writes a value in quotes says that it is a text: neither is taken for a number.
+A code such as `00123`, `+4470` or `0x1F` would lose information if it were read as a number. A
+value in quotes is meant as a text. So neither is taken for a number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _patterns(sep: str, quote: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def fields_of(record: str, sep: str = ",", quote: str = '"') -> list[str] | str:
-    """The cells of one record, row at a time; a text saying why where a quote is not closed."""
+    """The cells of one record; a text that says why where a quote is not closed."""
     in_quotes, outside = _patterns(sep, quote)
     fields, at = [], 0
     while True:
@@ -74,16 +74,16 @@ def has_codes(cells: pa.Array) -> bool:
 
 
 def codes(cells: pa.Array) -> pa.Array:
-    """Which of the texts do; NULL for NULL."""
+    """Whether each of the texts does; NULL for NULL."""
     return pc.match_substring_regex(cells, _CODE)
 
 
 def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
-    """The columns that may have such cells in a block of records; never without one that has.
+    """The columns of a block that may have codes: all that have some, perhaps more.
 
-    Looked at are the bytes behind what a cell begins at: a plus sign or a blank, a zero before
-    a digit, a minus sign before a zero. Which column that is, is counted where marks are only
-    between cells.
+    Looks at the first two bytes of each cell: a plus sign or a blank, a zero before a digit, a
+    minus sign before a zero. Separators are counted to tell the column where they stand only
+    between cells; elsewhere all columns are suspects.
     """
     text = np.frombuffer(b"\n" + data, np.uint8)
     edge = (text == ord(dialect.sep)) | (text == _LF)
@@ -107,10 +107,10 @@ def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
 def quoted_columns(
     data: bytes, records: Records, dialect: Dialect, odd: Mapping[int, str]
 ) -> set[int]:
-    """The columns in which a value, not an empty one, is written in quotes.
+    """The columns in which some value that is not empty is in quotes.
 
-    Found by counting marks where all quotes are at the edges of cells, and record by record in the
-    first ones where they are not, or where there are `odd` records, which do not count.
+    Counts marks where all quotes are at the edges of cells. Where they are not, or where there are
+    `odd` records (which do not count), it looks at the first `_FEW` records one by one.
     """
     quote = dialect.quote.encode()
     if not quote or quote not in data or not len(records):

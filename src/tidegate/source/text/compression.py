@@ -1,8 +1,8 @@
-"""Reads ranges of what is in a compressed file, without unpacking it to disk.
+"""Reads ranges of the unpacked content of a compressed file, without unpacking it to disk.
 
-Such a file can be read from its beginning only. Who asks for ranges in order gets them in one pass:
-decoders stay open at the places where they stopped, several for a file, because the driver is ahead
-of the tasks.
+Such a file can only be read from its beginning. Decoders stay open where they stopped, so a reader
+that asks for ranges in order gets them in one pass. A file may have several, because the driver is
+ahead of the tasks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tidegate.source.mark import digest, unreadable
 
 NONE = "none"
 SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}
-"""Endings of names, behind that of the format, and the compressions they stand for."""
+"""The compression for each ending that may follow that of the format."""
 
 OPEN_DECODERS = 64
-"""How many decoders a process keeps; each has a few hundred kilobytes."""
+"""How many decoders a process keeps; each takes a few hundred kilobytes."""
 
 _PASS_BYTES = 2**20
 _KEPT_PIECES = 4
 
 
 class _Decoder:
-    """A file that is read from its beginning on, and how far that has come in unpacked bytes."""
+    """Unpacks a file from its beginning on; `offset` is its place in the unpacked bytes."""
 
     def __init__(self, path: str, packing: str) -> None:
         self.offset = 0
@@ -58,7 +58,7 @@ class _Decoder:
 
 
 class Unpacking:
-    """The decoders of a process; threads may use it at the same time, each has its own."""
+    """The decoders of a process; thread-safe: a read takes its decoder out while it runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,9 +90,10 @@ class Unpacking:
         return data
 
     def _taken(self, key: tuple[object, ...], offset: int) -> _Decoder | None:
-        """The decoder that is next before a place; it is the caller's until it is put back."""
+        """Take out the decoder nearest before a place; the caller owns it until it puts it back."""
         with self._lock:
             there = self._decoders.get(key, [])
+            # A decoder cannot go back, so only those before the place can serve, the nearest best.
             before = [d for d in there if d.offset <= offset]
             if not before:
                 return None
@@ -105,17 +106,17 @@ _UNPACKING = Unpacking()
 
 
 def packing_of(path: str, told: str | None) -> str:
-    """How a text file is compressed: as an option tells, or by the ending of its name."""
+    """The compression of a text file, by the option (`told`) or the ending of its name."""
     return told or SUFFIXES.get(os.path.splitext(path)[1].lower(), NONE)
 
 
 def read_unpacked(path: str, packing: str, offset: int, length: int) -> bytes:
-    """Bytes of what is in a compressed file; fewer where there are no more."""
+    """Unpacked bytes of a compressed file; fewer where it ends before."""
     return _UNPACKING.read(path, packing, offset, length)
 
 
 def digest_unpacked(path: str, packing: str, length: int) -> int:
-    """The digest of the first bytes of what is in a compressed file; costs a pass over them."""
+    """The digest of the first unpacked bytes of a compressed file; costs a pass over them."""
     found, offset = 0, 0
     while length > 0 and (data := read_unpacked(path, packing, offset, min(length, _PASS_BYTES))):
         found, offset, length = digest(data, found), offset + len(data), length - len(data)

@@ -1,9 +1,9 @@
 """Reads CSV; the header, or a declaration, gives the names.
 
 Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them; times
-are ISO 8601, in UTC unless they say otherwise. Where a type was declared, whole numbers may have a
-sign and zeros in front, or be hexadecimal (0x1F, up to the digits of their type's bits and taken as
-these); where it was inferred, such cells are no numbers.
+are ISO 8601, in UTC unless they say otherwise. In a declared column whole numbers may have a sign
+and zeros in front, or be hexadecimal (0x1F gives the bits of the number, with at most as many
+digits as the type has). In an inferred column such cells are codes, not numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DAYS = (pa.date32(), TIME)
 class CsvLayout(TextLayout):
     """CSV with the names of one file's columns, in its order.
 
-    `inferred` says that types come from a sample and were not declared: then codes are no numbers.
+    `inferred` says that types come from a sample and were not declared: then codes are not numbers.
     """
 
     names: tuple[str, ...]
@@ -60,11 +60,12 @@ class CsvLayout(TextLayout):
         return table if regular else None
 
     def infer(self, data: bytes, time: str | None) -> pa.Schema:
-        """Types of a sample of whole records; null where a column has no value in it.
+        """Infer types from a sample of whole records; null for a column without a value.
 
-        Values of several kinds make a column a string, unless all but a few strays are of one kind:
-        then the strays are what is wrong, and their rows are rejected. Values in quotes, and codes
-        as 00123, make it a string too. The time column is one when most of its values are times.
+        A column with values of several kinds is a string, unless all but a few strays are of one
+        kind: then the strays count as mistakes, and their rows are rejected. Values in quotes, and
+        codes such as 00123, make a column a string too. The time column is TIME when most of its
+        values are times.
         """
         data = to_utf8(data, self.dialect.codec)
         records = self.records(data, True)
@@ -85,7 +86,7 @@ class CsvLayout(TextLayout):
         return pa.schema(types)
 
     def _kind(self, text: pa.Array, strays: bool) -> pa.DataType:
-        """The type that all values of a column have, or all but a few `strays`, or string."""
+        """The type of all values of a column, with `strays` of all but a few; else string."""
         if not len(text):
             return pa.null()
         dates, times = self.dialect.dates, self.dialect.times
@@ -109,7 +110,8 @@ class CsvLayout(TextLayout):
     def _fit(
         self, text: pa.Array, type_: pa.DataType, allowed: int = 0, dialect: Dialect | None = None
     ) -> bool:
-        """Whether all but so many texts are of a type; most columns that are not show it soon."""
+        """Whether all but `allowed` texts are of a type."""
+        # A few texts first: where a column is not of the type they mostly show it, at little cost.
         if type_ == pa.bool_():
             return not pc.any(pc.invert(pc.is_in(text, pa.array(TRUE + FALSE)))).as_py()
         convert = (dialect or self.dialect).convert
@@ -134,9 +136,10 @@ class CsvLayout(TextLayout):
         return fields_of(record, self.dialect.sep, self.dialect.quote)
 
     def _arrow_agrees(self, data: bytes) -> bool:
-        """Whether Arrow, where it finds as many records as there are, finds the same ones.
+        """Whether an equal number of records proves that Arrow found the same records.
 
-        To Arrow a quote left open in the last record is closed by the end of the bytes.
+        It does not where a quote is left open in the last record: for Arrow the end of the bytes
+        closes it.
         """
         quote = self.dialect.quote.encode()
         if not quote or quote not in data:
@@ -201,7 +204,7 @@ class CsvLayout(TextLayout):
         return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
     def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
-        """All cells as bytes."""
+        """As `TextLayout.read_cells`; all cells are bytes."""
         wrong: dict[int, str] = {}
 
         def note(row: pacsv.InvalidRow) -> str:
@@ -221,7 +224,7 @@ class CsvLayout(TextLayout):
         return self._cells_one_by_one(data, records, schema.names)
 
     def _cells_one_by_one(self, data: bytes, records: Records, names: list[str]) -> RawCells:
-        """For blocks with records that Arrow sees otherwise: quotes left open."""
+        """As `read_cells`, for blocks whose records Arrow would divide otherwise: open quotes."""
         wrong: dict[int, str] = {}
         lines = []
         for place, (start, stop) in enumerate(zip(records.starts, records.stops)):

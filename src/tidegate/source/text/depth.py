@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 DEEPEST = 50
-"""The levels of objects and arrays that a line may have, itself included. Arrow's messages, in
-which tuples travel, hold no more than 64, and an operator may wrap a value in some of them."""
+"""How many levels of objects and arrays a line may have, itself included. Tuples travel in Arrow's
+messages, which hold at most 64 levels, and operators may wrap a value in some of them."""
 
 TOO_DEEP = f"nested deeper than {DEEPEST} levels"
 
@@ -20,11 +20,11 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 def has_deep(data: bytes, lines: int) -> bool:
-    """Whether one of so many lines, all objects, is too deep.
+    """Whether one of the lines, all of them objects, is too deep.
 
-    Costs two counts where they are flat, and a look at all brackets where they are not.
+    Costs two counts of bytes for flat lines, and a pass over all brackets for others.
     """
-    if data.count(b"{") + data.count(b"[") < lines + DEEPEST:  # each line has one at least
+    if data.count(b"{") + data.count(b"[") < lines + DEEPEST:  # each line has at least one
         return False
     return _depth(data) > DEEPEST and any(is_deep(line) for line in data.split(b"\n"))
 
@@ -37,7 +37,9 @@ def is_deep(line: bytes) -> bool:
 
 
 def _depth(data: bytes) -> int:
-    """The most brackets that are open at once, in one line and with those inside strings."""
+    """The most brackets open at once in a line; counts those inside strings too: an upper bound."""
+    # A line's depth is the running sum within it: the maximum between two line feeds, less the sum
+    # at the first of them, which earlier lines with unbalanced brackets may have moved.
     brackets = np.frombuffer(b"\n" + data.translate(None, _OTHERS), np.uint8)
     depths = np.cumsum(_STEPS[brackets])
     starts = np.flatnonzero(brackets == 10)

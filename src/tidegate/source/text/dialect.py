@@ -19,9 +19,9 @@ FALSE = ("0", "false", "False", "FALSE")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What stands between cells and around them, which cell is NULL, and how times are written.
+    """The separator, the quote, the cells that mean NULL, and the forms of dates and times.
 
-    `quote` is empty where there is none.
+    `quote` is empty where quotes mean nothing.
     """
 
     sep: str = ","
@@ -33,7 +33,7 @@ class Dialect:
 
     @staticmethod
     def of(reading: Reading, codec: str, where: str) -> Dialect:
-        """What a stream says; `codec` is the encoding that the file has."""
+        """The dialect of a stream's options; `codec` is the encoding of the file."""
         sep, quote = reading.get("sep"), reading.get("quote")
         check_marks(codec, sep + quote, where)
         nulls = tuple(dict.fromkeys(("", reading.get("nullValue"))))
@@ -41,11 +41,11 @@ class Dialect:
         return Dialect(sep, quote, nulls, codec, dates, times)
 
     def as_text(self, type_: pa.DataType) -> bool:
-        """Whether values of a type are read as texts first, because Arrow reads them otherwise."""
+        """Whether Arrow must give this type as texts, because it would parse them otherwise."""
         return bool(type_ == TIME or (type_ == pa.date32() and self.dates is not None))
 
     def convert(self, text: pa.Array, type_: pa.DataType) -> pa.Array:
-        """Cells as values, NULL where a cell is none; takes all that Arrow's reader takes."""
+        """Cells as values of a type, NULL where a cell is not one. Accepts all that Arrow does."""
         if type_ == pa.string():
             return text
         if type_ == TIME:

@@ -1,7 +1,7 @@
 """Turns text of other encodings into UTF-8, block by block.
 
-Records are found in a file's own bytes, so that any block of it is read by itself and a file may
-grow; only a block that is parsed is turned into UTF-8.
+Records are found in a file's own bytes, so any block can be read alone and a file may grow. Only a
+block that is parsed is turned into UTF-8.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USUAL = "UTF-8, UTF-16, ISO-8859-1, windows-1252"
 
 
 def codec_of(name: str, where: str) -> str:
-    """The encoding of a name, as it is known here; refuses those in which no line can be found."""
+    """Python's name of an encoding; refuses encodings in which line ends cannot be found."""
     try:
         found = codecs.lookup(name).name
         found = _SAME.get(found, found)
@@ -45,7 +45,7 @@ def codec_of(name: str, where: str) -> str:
 
 @lru_cache
 def keeps_apart(codec: str, characters: range) -> bool:
-    """Whether ASCII bytes are ASCII characters, and these are never a part of others."""
+    """Whether ASCII bytes always stand for themselves and are never a part of other characters."""
     plain = bytes(range(128))
     if plain.decode(codec) != plain.decode("ascii"):
         return False
@@ -57,7 +57,7 @@ def keeps_apart(codec: str, characters: range) -> bool:
 
 
 def check_marks(codec: str, marks: str, where: str) -> None:
-    """Refuse a delimiter or a quote that may be a part of other characters."""
+    """Refuse a delimiter or quote that may be a part of other characters in an encoding."""
     if codec in (UTF_8, "utf-16", *_WIDE):
         return
     for mark in marks:
@@ -71,9 +71,9 @@ def check_marks(codec: str, marks: str, where: str) -> None:
 
 
 def beginning(data: bytes, codec: str) -> tuple[str, int]:
-    """The encoding a file has by its first bytes, and how many of them are no text.
+    """The encoding of a file by its first bytes, and the length of its byte order mark.
 
-    UTF-16 without a mark of its byte order is little-endian.
+    UTF-16 without a mark is little-endian.
     """
     for known, bom in _BOMS:
         if data.startswith(bom) and codec in (known, "utf-16" if known in _WIDE else known):
@@ -82,11 +82,9 @@ def beginning(data: bytes, codec: str) -> tuple[str, int]:
 
 
 def split_encoded(data: bytes, codec: str, final: bool, split: Split) -> Records:
-    """The records of bytes in an encoding.
-
-    Of UTF-16 each unit is looked at as one byte, its own where it is ASCII: so it has the same
-    marks at the same places.
-    """
+    """The records of bytes in an encoding."""
+    # Each unit of UTF-16 becomes one byte: ASCII itself, all else 0xFF. The result has the same
+    # separators, quotes and line ends at half the places, so the search for bytes works on it.
     if codec not in _WIDE:
         return split(data, final)
     units = np.frombuffer(data, _WIDE[codec], len(data) // 2)
@@ -106,7 +104,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def to_utf8(data: bytes, codec: str) -> bytes:
-    """Text as UTF-8; what cannot be decoded becomes bytes that are no UTF-8."""
+    """Text as UTF-8; what cannot be decoded becomes bytes that are not valid UTF-8."""
     if codec == UTF_8:
         return data
     if codec not in _WIDE:

@@ -1,4 +1,4 @@
-"""Turns texts into times, and other texts into values of their type where they are some."""
+"""Casts texts to times and to other types, with NULL for texts that do not fit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LOOKS = {
     str(pa.timestamp("us")): r"^\d{4}-\d\d-\d\d",
     str(TIME): r"^\d{4}-\d\d-\d\d",
 }
-"""What texts of a type look like at least; what Arrow casts is always among them."""
+"""Patterns that every text matches which Arrow can cast to a type; others may match too."""
 _DIGITS_BELOW_US = r"(\.\d{6})\d+"
 
 
 def parse_time(text: pa.Array) -> pa.Array:
-    """ISO 8601 texts as TIME, without a zone as UTC, cut to microseconds; NULL where unreadable.
+    """ISO 8601 texts as TIME, truncated to microseconds; without a zone UTC, NULL if unreadable.
 
-    One vectorised cast where all texts have the form of the first, several where they are mixed.
+    Costs one vectorised cast where all texts have the form of the first one, several where not.
     """
     first = (
         text[pc.index(text.is_valid(), True).as_py()].as_py() if text.null_count < len(text) else ""
@@ -48,10 +48,10 @@ def _parse_mixed(text: pa.Array) -> pa.Array:
 
 
 def cast_possible(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast texts, NULL where one cannot be cast.
+    """Cast texts, with NULL for those that cannot be cast.
 
-    What does not look like a value of the type is left out first, so that the search for what
-    still cannot be cast, at O(bad * log(distinct)) casts, has little to find.
+    Texts that do not look like the type are left out first. So the search for others that cannot be
+    cast, which takes O(bad * log(distinct)) casts, has little to find.
     """
     looks = _LOOKS.get(str(type_))
     if looks is not None:
@@ -67,7 +67,7 @@ def cast_possible(text: pa.Array, type_: pa.DataType) -> pa.Array:
 def mostly_times(
     text: pa.Array | pa.ChunkedArray, parse: Callable[[pa.Array], pa.Array] = parse_time
 ) -> bool:
-    """Whether more than half of the values are times; also where there are no values."""
+    """Whether more than half of the values are times; True where there are no values."""
     values = [v.decode("utf-8", "replace") for v in text.drop_null().cast(pa.binary()).to_pylist()]
     unreadable = parse(pa.array(values, pa.string())).null_count
     return not values or 2 * unreadable < len(values)

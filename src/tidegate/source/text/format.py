@@ -1,4 +1,4 @@
-"""How text formats look at a file: its first bytes tell the columns, and where the rows begin."""
+"""Probes text files: the first bytes tell the columns, and where the rows begin."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tidegate.source.text.source import TextFacts
 
 @dataclass(frozen=True)
 class Head:
-    """What the first bytes of a file say: its layout, where its rows begin, its columns.
+    """What the first bytes of a file tell: its layout, the offset of its rows, its columns.
 
-    Types are those that were declared, or normalised ones, null where no value was seen. `first` is
-    the text of the first row, empty where there is none; `rows` is how many were seen, and `line`
-    how many lines end before them.
+    Types are declared, or inferred and normalised; null where no value was seen. `first` is the
+    text of the first row, empty without one. `rows` is how many rows were seen, and `line` how many
+    lines end before them.
     """
 
     layout: TextLayout
@@ -55,17 +55,17 @@ class TextFormat(FileFormat):
     def read_head(
         self, data: bytes, dialect: Dialect, whole: bool, final: bool, look: Look
     ) -> Head | None:
-        """What the first bytes of a file say, after the mark of its encoding, from which `origin`
-        counts; None where they hold too little to say it.
+        """Read the head of a file; None where these bytes are too few for it.
 
-        They are all there are where `whole`; none will be added where `final`.
+        `data` begins behind the byte order mark, and so does `Head.origin`. With `whole` it is the
+        whole file. With `final` the file will not grow.
         """
 
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
         return 0, sample_bytes
 
     def probe(self, path: str, look: Look) -> FileProbe | None:
-        """Reads as much as it takes to see a row."""
+        """As in `FileFormat`; reads more and more of the file until there is a row."""
         packing = packing_of(path, look.reading.get("compression"))
         want, grows = look.sample_bytes, look.grows and packing == NONE
         while True:
@@ -102,7 +102,7 @@ class TextFormat(FileFormat):
         return parsed.faults[0].reject(block).reason if parsed.faults else None
 
     def lows_us(self, arrived: Sequence[NewFile], time: pa.Field) -> list[int]:
-        """The event times of files' first rows, by the rows' texts, all parsed at once.
+        """The event time of each file's first row, from its text; all are parsed at once.
 
         MIN_US where a row has no time, MAX_US where a file has no row.
         """
@@ -129,7 +129,7 @@ def _edge_of(path: str, data: bytes, size: int) -> bytes:
 def _first_times(
     layout: TextLayout, texts: Sequence[bytes], only_time: pa.Schema
 ) -> tuple[Int64s, Bools]:
-    """The times of rows; one by one where, side by side, they would not be the same records."""
+    """The times of rows, parsed together; one by one where joining them would change records."""
     data = b"\n".join(texts)
     starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
     if np.array_equal(layout.split(data, True).starts, starts):

@@ -1,7 +1,7 @@
 """Reads JSON lines: one object per line.
 
-Keys that an object lacks are NULL, keys that the schema lacks are left out. Times are texts in
-ISO 8601, in UTC unless they say otherwise; nested values are structs and lists.
+Keys that an object lacks are NULL; keys that the schema lacks are ignored. Times are texts in
+ISO 8601, in UTC unless they say otherwise. Nested values become structs and lists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_OBJECT = "a line must be one JSON object"
 
 @dataclass(frozen=True)
 class JsonLayout(TextLayout):
-    """One JSON object per line; times, dates and the encoding are as the dialect has them."""
+    """One JSON object per line; the dialect gives the form of times and dates, and encoding."""
 
     dialect: Dialect = USUAL
 
@@ -46,7 +46,7 @@ class JsonLayout(TextLayout):
         return table if table is not None and table.num_rows == rows else None
 
     def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
-        """By parts, down to single lines; times and dates stay texts."""
+        """As in `TextLayout`, in ever smaller parts down to lines; times and dates stay texts."""
         sieve = _Sieve(schema)
         sieve.take(records.of(data), 0)
         columns = [sieve.column(name) for name in schema.names]
@@ -90,7 +90,7 @@ class JsonFormat(TextFormat):
 
 
 def _found_instead(line: bytes) -> str:
-    """What a line is that is no object that can be read."""
+    """Describe a line that is not an object, or cannot be read."""
     if is_deep(line):
         return f"one that is {TOO_DEEP}"
     array = line.startswith(b"[")
@@ -100,8 +100,8 @@ def _found_instead(line: bytes) -> str:
 def _regular(data: bytes, records: Records) -> bool:
     """Whether each line begins and ends like an object, none is too deep, and all is UTF-8.
 
-    Then, when Arrow finds as many objects as there are lines, each line is one object: between
-    `}` and `{` a line feed can only stand outside of objects.
+    If so, and if Arrow finds as many objects as there are lines, then each line is one object:
+    between `}` and `{` a line feed can only be outside of objects.
     """
     text = np.frombuffer(data, np.uint8)
     if not (text[records.starts] == _OPEN).all() or not (text[records.stops - 1] == _CLOSE).all():
@@ -110,7 +110,7 @@ def _regular(data: bytes, records: Records) -> bool:
 
 
 def _read_all(data: bytes, records: Records, schema: pa.Schema | None) -> pa.Table | None:
-    """What Arrow reads of lines, where it reads one object of each; None where it does not."""
+    """The rows that Arrow reads, where it reads one object from each line; None where not."""
     if not _regular(data, records):
         return None
     try:
@@ -135,12 +135,15 @@ def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def _raw_type(type_: pa.DataType) -> pa.DataType:
-    """What Arrow's reader is asked for: times and dates are texts in JSON."""
+    """The type to ask of Arrow's reader: times and dates are texts in JSON."""
     return pa.string() if type_ in (TIME, pa.date32()) else type_
 
 
 class _Sieve:
-    """Lines that Arrow can read, as tables, and for the others the reason; times stay texts."""
+    """Separates lines that Arrow can read, kept as tables, from others, kept as reasons.
+
+    Times stay texts. `places` has the places of the lines that were read, in the order of rows.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -154,7 +157,7 @@ class _Sieve:
         return pa.chunked_array(chunks, type_).combine_chunks()
 
     def take(self, lines: Sequence[bytes], first: int) -> None:
-        """Sort out lines that stand at the places from `first` on."""
+        """Take lines at the places from `first` on: all at once, else by halves, else singly."""
         if self._accepted(lines, range(first, first + len(lines))):
             return
         if len(lines) > _FEW:
@@ -162,6 +165,8 @@ class _Sieve:
             self.take(lines[:half], first)
             self.take(lines[half:], first + half)
             return
+        # Few lines are left. Python's parser gives the reasons, and what it accepts goes to Arrow
+        # once more together; only if that fails is each line tried alone.
         faults = {i: why for i, line in enumerate(lines) if (why := _fault(line, self.schema))}
         self.reasons.update({first + i: why for i, why in faults.items()})
         sound = [i for i in range(len(lines)) if i not in faults]
@@ -192,7 +197,7 @@ class _Sieve:
         return _NO_OBJECT
 
     def _misfit(self, line: bytes) -> str | None:
-        """The column whose value is of the right kind and does not fit its type."""
+        """Name the column with a value of the right kind that does not fit its type."""
         values = _object(line)
         for field in self.schema:
             try:
@@ -216,7 +221,7 @@ def _fault(line: bytes, schema: pa.Schema) -> str | None:
 
 
 def _object(line: bytes) -> dict[str, Any] | str:
-    """The object of a line, or why it is none; {} for numbers that only Arrow knows."""
+    """The object of a line, or why it is none; {} for number forms that only Arrow reads."""
     if is_deep(line):
         return TOO_DEEP
     try:
@@ -229,7 +234,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
 
 
 def _fits(value: object, type_: pa.DataType) -> bool:
-    """Whether Arrow may take a value for this type; never false where it would."""
+    """Whether Arrow may accept a value for this type; never False where it would."""
     if value is None:
         return True
     if pa.types.is_struct(type_):
@@ -248,9 +253,9 @@ def _fits(value: object, type_: pa.DataType) -> bool:
 
 
 def infer(data: bytes, records: Records, time: str | None, dialect: Dialect) -> pa.Schema | None:
-    """The columns of a sample, null where only nulls were seen; None where there is no object.
+    """Infer columns from a sample; null where only nulls were seen. None without any object.
 
-    Where values of one key disagree in kind, the most frequent kind counts.
+    Where values of one key are of several kinds, the most frequent kind counts.
     """
     table = _read_all(data, records, None)
     lines = [] if table is not None else _agreeing(records.of(data))
@@ -268,14 +273,14 @@ def infer(data: bytes, records: Records, time: str | None, dialect: Dialect) -> 
 
 
 def _texts(lines: Sequence[bytes], name: str) -> pa.Array:
-    """The texts of one key in lines that are read with care."""
+    """The texts of one key, from the lines that can be read."""
     sieve = _Sieve(pa.schema([(name, pa.string())]))
     sieve.take(lines, 0)
     return sieve.column(name)
 
 
 def _agreeing(lines: Sequence[bytes]) -> list[bytes]:
-    """The lines that are objects whose values have the kind most values of their keys have."""
+    """The lines that are objects in which every value has the usual kind of its key."""
     objects = [(line, found) for line in lines if isinstance(found := _object(line), dict)]
     counts: dict[str, dict[str, int]] = {}
     for _, found in objects:
@@ -298,7 +303,7 @@ def _kind(value: object) -> str:
 
 
 def _halves_schema(lines: Sequence[bytes]) -> pa.Schema | None:
-    """What Arrow infers from the lines; where it cannot from all, from halves, the first wins."""
+    """The schema that Arrow infers; from halves where it cannot from all: the first half wins."""
     if not lines:
         return None
     try:
@@ -315,7 +320,7 @@ def _halves_schema(lines: Sequence[bytes]) -> pa.Schema | None:
 
 
 def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
-    """An inferred type as columns have it; times inside of other values stay texts."""
+    """An inferred type, normalised; times inside other values stay texts."""
     if pa.types.is_struct(type_):
         return pa.struct([(f.name, _settled(f.type, False)) for f in type_])
     if pa.types.is_list(type_):

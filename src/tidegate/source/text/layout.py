@@ -1,4 +1,4 @@
-"""What a text format knows of one file, and how tasks read blocks of that file as rows."""
+"""Parses blocks of text into rows by the layout of a file, on the driver and in tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidegate.source.text.encoding import split_encoded, to_utf8
 
 @dataclass(frozen=True)
 class Fault:
-    """A record of a block that cannot be read: its place, the line it begins in, why, its text."""
+    """A record of a block that cannot be read: its place, its first line, why, and its text."""
 
     place: int
     line: int
@@ -35,12 +35,12 @@ class Fault:
 
     @staticmethod
     def at(place: int, why: str, data: bytes, start: int, stop: int) -> Fault:
-        """A record that stands at [start, stop) in the bytes of a block."""
+        """The fault of the record at [start, stop) in the bytes of a block."""
         raw = data[start:stop].decode("utf-8", "replace")
         return Fault(place, lines_in(data, start), why, raw)
 
     def reject(self, block: Block) -> Reject:
-        """As the row of a file, told with the line and, where one is to blame, the column."""
+        """The rejected row, with its line in the file and, if one is to blame, the column."""
         line = block.line + self.line + 1
         mark = "," if self.why.startswith("column ") else ":"
         return Reject(block.first + self.place, f"line {line}{mark} {self.why}", self.raw)
@@ -62,17 +62,22 @@ class ParsedBlock:
         return int(self.table.nbytes) + (0 if self.places is None else int(self.places.nbytes))
 
     def times(self, rows: int) -> tuple[Int64s, Bools]:
-        """The times of all places of a block, which are its only column; none of rejected rows."""
-        numbers, valid = event_times(self.table.column(0))
-        if self.places is None:
-            return numbers, valid
-        all_numbers, all_valid = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-        all_numbers[self.places], all_valid[self.places] = numbers, valid
-        return all_numbers, all_valid
+        """The times of all `rows` places, from the only column; rejected rows have none."""
+        found = event_times(self.table.column(0))
+        return found if self.places is None else by_place(*found, places=self.places, count=rows)
+
+
+def by_place(times: Int64s, valid: Bools, *, places: Int64s, count: int) -> tuple[Int64s, Bools]:
+    """Spread the times of rows over `count` places; a place without a row has no valid time."""
+    if len(times) == count:
+        return times, valid
+    all_times, all_valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    all_times[places], all_valid[places] = times, valid
+    return all_times, all_valid
 
 
 class RawCells(NamedTuple):
-    """Columns of the records that have all of them, where these stand, and why others do not."""
+    """The columns of all whole records, the places of these, and why others are not whole."""
 
     columns: Sequence[pa.Array]
     places: Int64s
@@ -80,36 +85,35 @@ class RawCells(NamedTuple):
 
 
 class TextLayout(ABC):
-    """How the rows of one file are laid out; picklable and hashable, shared by files alike.
+    """How the rows of a file are laid out; picklable and hashable. Files with one header share it.
 
-    A format has three methods for whole blocks in UTF-8: `records`, `read_regular` and
-    `read_cells`, and `convert` for one column of what `read_cells` has found.
+    A format implements three methods for whole blocks in UTF-8: `records`, `read_regular` and
+    `read_cells`; and `convert` for one column that `read_cells` has found.
     """
 
     dialect: Dialect
 
     @abstractmethod
     def records(self, data: bytes, final: bool) -> Records:
-        """Where the records of some text are."""
+        """Find the records of a text in UTF-8."""
 
     @abstractmethod
     def read_regular(self, data: bytes, rows: int, schema: pa.Schema) -> pa.Table | None:
-        """The fast way, for blocks without a fault: some columns may be texts yet.
+        """Parse a block without faults, the fast way; some columns may still be texts.
 
-        None where something in the block is not as it should be, or cannot be read this way.
+        None where the block has a fault, or cannot be read this way.
         """
 
     @abstractmethod
     def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
-        """The slow way, for the others: what can be read of each record, as texts where types may
-        not fit."""
+        """Parse a block with faults, the slow way: texts where a value may not fit its type."""
 
     @abstractmethod
     def convert(self, field: pa.Field, cells: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-        """A column in its type, and why cells are no values of it, by their places among them."""
+        """A column in its type; by index, why cells are not values of it."""
 
     def split(self, data: bytes, final: bool) -> Records:
-        """Where the records of some bytes of the file are."""
+        """Find the records in bytes of the file, in its own encoding."""
         return split_encoded(data, self.dialect.codec, final, self.records)
 
     def parse(self, data: bytes, rows: int, schema: pa.Schema) -> ParsedBlock:
@@ -125,10 +129,7 @@ class TextLayout(ABC):
         )
 
     def _fitted(self, table: pa.Table, schema: pa.Schema) -> pa.Table | None:
-        """A table some of whose columns are texts yet, in the types of a schema.
-
-        None where a text is no value of its type.
-        """
+        """The table in the types of a schema; None where a text is not a value of its type."""
         columns = []
         for field in schema:
             column = table.column(field.name)
@@ -159,17 +160,17 @@ class TextLayout(ABC):
 
 
 def misread(texts: pa.Array, values: pa.Array) -> Iterable[int]:
-    """Where there is a text and no value of it."""
+    """The indexes at which a text gave no value."""
     wrong = texts.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
     return (int(i) for i in np.flatnonzero(wrong))
 
 
 @dataclass(frozen=True)
 class TextReader(Reader):
-    """Positions [start, stop) of a text file, read in a task by byte ranges.
+    """Reads positions [start, stop) of a text file in a task, by byte ranges.
 
-    All columns of a block are parsed and kept, so that whether a row is readable does not depend
-    on what a query reads, and consecutive small batches parse a block once.
+    It parses and caches all columns of a block. So it does not depend on the query whether a row is
+    readable, and consecutive small batches parse a block once.
     """
 
     path: str
@@ -220,10 +221,10 @@ class TextReader(Reader):
 
 
 def read_block(path: str, block: Block, version: Version | None, packing: str = NONE) -> bytes:
-    """The bytes of a block; refuses a file in which they are not what the driver saw any more.
+    """The bytes of a block; refuses a file in which they are no longer those that the driver saw.
 
-    As long as the file is of this version they are. Without one, or when it has changed, which may
-    be all behind the block, their digest tells.
+    While the file has this version they are the same. Without a version, or once the file has
+    changed, perhaps only behind the block, the digest decides.
     """
     data = read_bytes(path, block.offset, block.length, packing)
     status = status_of(path)

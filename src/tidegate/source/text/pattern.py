@@ -1,7 +1,7 @@
-"""Reads dates and times that are written in a form of their own, given as a pattern of Spark.
+"""Reads dates and times in a user's form, given as a datetime pattern of Spark.
 
-A pattern as `dd.MM.yyyy HH:mm` becomes one regular expression, so that a whole column is taken
-apart by Arrow; what the parts mean is computed by column as well.
+A pattern such as `dd.MM.yyyy HH:mm` becomes one regular expression, by which Arrow splits a whole
+column. The parts are then combined column by column.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LETTERS = {
     "x": ("zone", dict.fromkeys(range(1, 4), _ZONE)),
     "Z": ("zone", dict.fromkeys(range(1, 4), _ZONE)),
 }
-"""By letter: the part of a time, and by how often the letter is there, what that looks like."""
+"""For each letter the part of a time, and the expression for each number of repetitions."""
 
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 _LIMITS = {"month": (1, 12), "hour": (0, 23), "half": (1, 12), "minute": (0, 59), "second": (0, 59)}
@@ -93,8 +93,9 @@ class Pattern:
         return repr(self.text)
 
     def times(self, text: pa.Array) -> pa.Array:
-        """Texts as TIME, without a zone as UTC, cut to microseconds; NULL where one is no time."""
+        """Texts as TIME, truncated to microseconds; without a zone UTC, NULL if it is no time."""
         parts, valid = self._parts(text)
+        # `h` counts 12, 1, ..., 11; each part is 0 where the pattern does not have it.
         hours = parts["hour"] + parts["half"] % 12 + 12 * parts["noon"]
         seconds = (hours * 60 + parts["minute"]) * 60 + parts["second"]
         numbers = parts["days"] * DAY_US + seconds * 1_000_000 + parts["fraction"] - parts["zone"]
@@ -106,7 +107,7 @@ class Pattern:
         return pa.array(parts["days"].astype(np.int32), pa.int32(), mask=~valid).view(pa.date32())
 
     def _parts(self, text: pa.Array) -> tuple[dict[str, Int64s], NDArray[np.bool_]]:
-        """The numbers in texts, and which texts have the form and are a time."""
+        """The parts of all texts as int64, and which texts match and are valid times."""
         trimmed = pc.utf8_trim(text, " \t")
         found = pc.extract_regex(trimmed, _expression(self.text))
         valid = found.is_valid().to_numpy(zero_copy_only=False)

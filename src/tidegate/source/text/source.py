@@ -1,6 +1,6 @@
-"""A text file on the driver: blocks are found as it is read, and what was read must stay the same.
+"""Reads a text file on the driver: finds blocks as it goes, and checks that they do not change.
 
-A file that is followed may grow; one that was replaced, cut or written anew ends the run.
+A followed file may grow. A file that was replaced, cut or rewritten ends the run.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TextFacts(FileFacts):
-    """The facts of a text file, whose extent are its bytes; files with one header share a layout.
+    """The facts of a text file; its extent is its number of bytes.
 
-    `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
-    first row, and `line` is how many lines end before that. `packing` is how it is compressed; size
-    and digest are of the file as it is. Its least time is not known: text has no statistics.
+    `digest` covers its first EDGE_BYTES, `before` the bytes before the first row, and `line` is how
+    many lines end there. `packing` is its compression; size and digest are of the compressed file.
+    The least time is not known: text has no statistics.
     """
 
     before: int
@@ -69,12 +69,13 @@ class TextFacts(FileFacts):
 class TextSource(FileSource[Block]):
     """A text file on the driver: its blocks are found as far as rows are asked for.
 
-    One that `grows` may get longer and only complete records count, until `finish`. Another is read
-    as far as it went when it was first seen; should it get longer meanwhile, only complete records
-    count as well. Either way what was read must stay: where the file is another one now, or was
-    written anew, the digest of that tells, and where it just got longer, the last bytes of it.
+    A file that `grows` may get longer until `finish`; only its complete records count. Another file
+    is read up to the length that it had when it was first seen; if it gets longer meanwhile, only
+    complete records count there too. In both cases what was read must stay. Where the file is
+    another one, or was rewritten, the digest of all that was read shows it; where it only got
+    longer, comparing the last bytes that were read is enough.
 
-    Kept are where its blocks lie and the times of the last two that were parsed.
+    Grows with the blocks found. Caches the times of the last two blocks.
     """
 
     kept_pieces = 2
@@ -87,7 +88,7 @@ class TextSource(FileSource[Block]):
         self._size = facts.size_bytes if facts.packing == NONE else _NOT_KNOWN
         self._seen = facts.status
         self._sure = facts.status
-        """What it was when its content was last known to go on from what was read."""
+        """The status when the file was last known to contain what was read."""
         self._followed = self._looks = file.grows
         self._version = None if file.grows else facts.version
         self._told_rest = False
@@ -105,7 +106,7 @@ class TextSource(FileSource[Block]):
         return not self.grows and self._index.offset >= self._size
 
     def extent(self, position: int) -> tuple[int, int, str] | None:
-        """How much lies before a position, about, and how much there is; None where not known."""
+        """The bytes before a position, about, and all bytes; None while these are not known."""
         if self._size == _NOT_KNOWN:
             return None
         done = 0
@@ -120,7 +121,7 @@ class TextSource(FileSource[Block]):
             self.arrivals = RowArrivals(self._pieces, self._growth)
 
     def untaken(self, position: int) -> tuple[int, str] | None:
-        """How many bytes there are by now from a position on, about; None where not known."""
+        """How many bytes lie behind a position by now, about; None where that is not known."""
         extent = self.extent(position)
         if extent is None:
             return None
@@ -129,7 +130,7 @@ class TextSource(FileSource[Block]):
         return max(size - extent[0], 0), "bytes"
 
     def finish(self) -> TextFacts:
-        """Here it ends, also where its last line is not complete."""
+        """As in `FileSource`; an incomplete last line counts as a record."""
         if self.grows:
             self._measure()
             self.grows = False
@@ -147,10 +148,7 @@ class TextSource(FileSource[Block]):
         return digest_of(path, self._index.offset) == self._index.digest
 
     def rows_within(self, extent: int, edge: int) -> int:
-        """How many rows the first bytes held when they were all there was of the file.
-
-        `edge` is the digest it had then.
-        """
+        """How many rows the first `extent` bytes hold; `edge` was the file's digest then."""
         if self._size < extent or digest_of(self.path, min(EDGE_BYTES, extent)) != edge:
             raise reused(self.path, "another content")
         while self._index.offset < extent and self._index.grow(extent, True):
@@ -160,9 +158,9 @@ class TextSource(FileSource[Block]):
         return self._index.rows
 
     def mark(self, position: int) -> dict[str, int]:
-        """What tells at a restart whether the rows before a position are still there.
+        """The mark by which a restart checks that the rows before a position are unchanged.
 
-        To the end of the block that holds the last of them: so far the file was read.
+        It covers the file up to the end of the block of the last of these rows.
         """
         block = self._pieces.at(position - 1)
         end, rows = block.offset + block.length, block.first + block.rows
@@ -171,7 +169,7 @@ class TextSource(FileSource[Block]):
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Refuse a file in which the rows before a position are not those of a mark.
 
-        Where it is not to be read `again`, an untouched file is not looked into.
+        Where it will not be read `again`, a file with an unchanged status is not opened.
         """
         mark = FileMark.of(saved)
         if again or not mark.is_of(self._seen):
@@ -181,12 +179,15 @@ class TextSource(FileSource[Block]):
                 raise changed_since(self.path, position, got, remedy)
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
-        """Whether the file begins with all that a mark tells of; costs a pass over that."""
+        """Whether the file begins with what a mark covers; costs a pass over that."""
         mark = FileMark.of(saved)
         return self._digest(mark.read_bytes) == mark.digest
 
     def confirm(self) -> None:
-        """Refuse a file whose last line went on after it was taken as whole; before a commit."""
+        """Refuse a file whose last line went on after it was taken as whole.
+
+        Called before the commit, so that half a line is never committed as a row.
+        """
         status = status_of(self.path)
         if status is None or status.bytes <= self._size:
             return
@@ -200,13 +201,15 @@ class TextSource(FileSource[Block]):
         self._tell_rest()
 
     def _measure(self) -> None:
-        """See how long it is by now."""
+        """Read the present length of the file."""
         self._size = self._look().bytes
         if self._growth is not None:
             self._growth.look(self._size, self._clock.now())
 
     def _grow(self) -> bool:
-        """Find one more block; False where there is no complete record more."""
+        """Find one more block; False where no complete record is left."""
+        # A growing file was looked at by `_measure`. Another one is looked at before each read:
+        # a file that was replaced meanwhile would be read as if it went on.
         status = self._seen if self.grows else self._look()
         final = not self.grows and self._size in (status.bytes, _NOT_KNOWN)
         wary = status != self._facts.status
@@ -216,11 +219,11 @@ class TextSource(FileSource[Block]):
             raise self._changed(status) from None
         self._sure = status
         if not grew and not self.grows:
-            self._size = self._index.offset  # what is behind it is no whole line yet
+            self._size = self._index.offset  # behind it there is no whole line yet
         return grew
 
     def _tell_rest(self) -> None:
-        """Say, once, that a file has more by now than this run reads of it."""
+        """Log, once, that the file has more by now than this run will read."""
         if not self._told_rest and not self._followed:
             self._told_rest = True
             _log.warning(
@@ -230,9 +233,10 @@ class TextSource(FileSource[Block]):
             )
 
     def _look(self) -> disk.Status:
-        """The file as it is now; refused where what was read of it cannot be in it any more.
+        """The present status; refuses a file that cannot contain what was read any more.
 
-        A file that just got longer is believed here: growing compares the end of what was read.
+        A file that only got longer passes here: `BlockIndex.grow` compares the end of what was
+        read with it.
         """
         status, before = status_of(self.path), self._seen
         if status is None or status.bytes < self._size:
@@ -246,7 +250,7 @@ class TextSource(FileSource[Block]):
         return status
 
     def _is_same(self) -> bool:
-        """Whether the file begins with what was read and seen of it; costs a pass over that."""
+        """Whether the file still begins with what was read; costs a pass over that."""
         facts, index = self._facts, self._index
         return (
             digest_of(self.path, min(EDGE_BYTES, facts.size_bytes)) == facts.digest
@@ -254,13 +258,14 @@ class TextSource(FileSource[Block]):
         )
 
     def _digest(self, length: int) -> int:
-        """The digest of the first bytes there are to read."""
+        """The digest of the first bytes, unpacked where the file is compressed."""
         return digest_of(self.path, length)
 
     def _difference(self, mark: FileMark) -> str | None:
-        """What is not as an earlier run has seen it; None where all of it is.
+        """How the file differs from what an earlier run has read; None where it does not.
 
-        Costs a pass over what was read then, which is not to be done again to read on.
+        Costs a pass over that. The blocks found on the way are kept, so reading on does not repeat
+        the pass.
         """
         if self._size < mark.read_bytes:
             got = f"{self._size} bytes where {mark.read_bytes} had been read"
@@ -279,7 +284,7 @@ class TextSource(FileSource[Block]):
         return None if whole else "more of its last line, which was taken as whole"
 
     def _changed(self, status: disk.Status | None) -> GateError:
-        """What to say of a file that is not what it was; `status` is what it is now."""
+        """The error for a file that has changed; `status` is the present one, None if gone."""
         read, seen = self._index.offset, self._sure
         got = "no file" if status is None else f"{status.bytes} bytes where {seen.bytes} had been"
         if status is not None and status.bytes >= seen.bytes:
@@ -303,14 +308,14 @@ class TextSource(FileSource[Block]):
 
 
 class RowArrivals:
-    """When rows of a file that grows came, from where they lie in it and when it was so long."""
+    """When rows of a growing file came: when the file first reached the length at their end."""
 
     def __init__(self, blocks: PieceIndex[Block], growth: Growth) -> None:
         self._blocks = blocks
         self._growth = growth
 
     def at(self, positions: Int64s) -> Floats:
-        """By the end of each row, as if the rows of a block were of one length."""
+        """By the estimated end of each row, as if all rows of a block had one length."""
         blocks = self._blocks.within(int(positions[0]), int(positions[-1]) + 1)
         firsts = np.array([b.first for b in blocks])
         which = np.searchsorted(firsts, positions, "right") - 1
@@ -326,17 +331,17 @@ class RowArrivals:
 
 
 class PackedSource(TextSource):
-    """A compressed text file: whole from the first, and read from its beginning on.
+    """A compressed text file: it does not grow, and is read from its beginning on.
 
-    Offsets, blocks and marks count what is in it. How much that is, is known when its end was read.
+    Offsets, blocks and marks count unpacked bytes. Their number is known once the end was read.
     """
 
     def rows_within(self, extent: int, edge: int) -> int:
-        """Not known: a file of another size is another file."""
+        """Refuses every file: a compressed file of another size is another file."""
         raise reused(self.path, "another file")
 
     def confirm(self) -> None:
-        """Nothing to do: a compressed file that can be read to its end is whole."""
+        """Does nothing: a compressed file that can be read to its end is whole."""
 
     def _look(self) -> disk.Status:
         status = status_of(self.path)
@@ -350,7 +355,7 @@ class PackedSource(TextSource):
 
 
 def _now_at(path: str, mark: FileMark) -> str:
-    """Where a file is now that was at a path, for a message; empty where it is not found."""
+    """A phrase for messages: where the file that was at a path is now; "" if it is not found."""
     moved = moved_to(path, mark.inode, mark.read_bytes, mark.digest)
     if moved is None:
         return ""

@@ -1,1 +1,1 @@
-"""The engine in a world that is simulated: its threads, its clock and its disk, from one seed."""
+"""Runs the engine in a simulated world: threads, clock and disk all follow from one seed."""

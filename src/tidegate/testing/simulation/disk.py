@@ -1,9 +1,9 @@
-"""A disk in memory that loses what was not forced to it, and fails when it is told to.
+"""A disk in memory that loses what was not synced, and fails when it is told to.
 
-It keeps of every file and folder what the engine sees and what would outlive a loss of power: bytes
-last once `sync` was called for their file, names once `sync_folder` was called for the folder they
-are in. `power_loss` leaves of the rest what it likes. Every operation is a step of the schedule, at
-which another thread may run, a process may die, and the operation itself may fail.
+For every file and folder it keeps both what the engine sees and what would survive a loss of power.
+Bytes survive once `sync` was called for their file, names once `sync_folder` was called for their
+folder. `power_loss` keeps a random part of the rest. Every operation is a step of the schedule:
+there another thread may run, a process may die, and the operation itself may fail.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from tidegate.disk import Path, Status
-from tidegate.testing.simulation.node import File, Named, Node, SimulatedFolder
-from tidegate.testing.simulation.path import (
+from tidegate.testing.simulation.node import (
+    File,
+    Named,
+    Node,
+    SimulatedFolder,
     files_below,
     folders_seen,
     matches,
@@ -44,15 +47,15 @@ CHANGES = (
     "make_folder",
     "remove_folder",
 )
-"""The names of the operations, as steps of the schedule have them (`disk create`)."""
+"""The names of the operations that change the disk; steps of the schedule prefix `disk`."""
 
 
 class SimDisk:
-    """A `tidegate.disk.Disk` in memory; who calls it is the running process of a schedule.
+    """A `tidegate.disk.Disk` in memory; its caller is the running process of the schedule.
 
-    `fail` may raise an OSError for an operation, given its name and path; `written` says what of a
-    write reaches the file. `room_bytes` is how much
-    may still be written, None for any amount. `locks` says whether it has locks at all.
+    `fail` may raise an OSError for an operation, given its name and path. `written` returns the
+    part of a write that reaches the file. `room_bytes` is how much may still be written, None for
+    any amount. `locks` says whether the disk has locks at all.
     """
 
     notifies = False
@@ -63,7 +66,7 @@ class SimDisk:
         self._root = SimulatedFolder(1, BEGIN_NS)
         self._pending: list[Named] = []
         self._files: dict[int, File] = {}
-        """Those that may have bytes that are not synced."""
+        """The files that may have bytes that are not synced."""
         self._claims: dict[int, tuple[SimulatedProcess | None, bytes]] = {}
         self.fail: Callable[[str, str], None] = lambda operation, path: None
         self.written: Callable[[str, bytes], bytes] = lambda path, data: data
@@ -71,7 +74,7 @@ class SimDisk:
         self.locks = True
         self.operations = 0
         self.hidden: dict[str, float] = {}
-        """Paths that listings do not show before a time, though they can be opened."""
+        """Paths that listings show only from a time on, though they can be opened before."""
 
     # What the engine does with it
 
@@ -220,11 +223,13 @@ class SimDisk:
     # What happens to it
 
     def power_loss(self, seed: int | str) -> None:
-        """Lose or tear what is not synced; the processes that used it must be dead.
+        """Lose or tear what is not synced; the processes that used the disk must be dead.
 
-        Every file may keep, lose, cut short or have zeroed what was not synced of it. Of the names,
-        either those changes stay that were first, as in a journal, or any of them.
+        A file may keep, lose, truncate or zero what was not synced of it. Of the changes of names
+        either the first ones stay, or any of them.
         """
+        # Both kinds of file systems exist: journals keep the order of changes, others do not. Code
+        # that is right on only one of them must fail here.
         chance = random.Random(f"power {seed}")
         in_order = chance.random() < 0.5
         kept = chance.randint(0, len(self._pending)) if in_order else 0
@@ -240,10 +245,7 @@ class SimDisk:
             folder.names = dict(folder.synced)
 
     def put(self, path: Path, data: bytes, append: bool = False) -> None:
-        """Give a file these bytes, as somebody else does it: at once, and for good.
-
-        A file that is replaced is another one; one that is appended to is the same.
-        """
+        """Write a file as an outsider: durably, without a step; `append` keeps the inode."""
         self.make_parents(path)
         folder, name = self._place(path)
         there = folder.names.get(name)
@@ -257,14 +259,13 @@ class SimDisk:
         folder.modified_ns = self._now_ns()
 
     def rewrite(self, path: Path, data: bytes, modified_ns: int | None = None) -> None:
-        """Give a file other bytes in place, changed now or at another time; bits that rot do so
-        without any."""
+        """Change the bytes of a file in place. For bit rot pass the old time of change."""
         file = self._file(path)
         file.data = file.synced = data
         file.modified_ns = self._now_ns() if modified_ns is None else modified_ns
 
     def remove(self, path: Path) -> File:
-        """Let a file be gone, for good; it can be given back."""
+        """Remove a file durably; `give_back` restores it."""
         file, (folder, name) = self._file(path), self._place(path)
         del folder.names[name]
         folder.synced.pop(name, None)
@@ -272,12 +273,12 @@ class SimDisk:
         return file
 
     def give_back(self, path: Path, file: File) -> None:
-        """Let a file that was removed be there again, as it was."""
+        """Restore a file that `remove` has returned."""
         folder, name = self._place(path)
         folder.names[name] = folder.synced[name] = file
 
     def make_parents(self, path: Path) -> None:
-        """Make the folders above a path, for good."""
+        """Create the folders above a path, durably."""
         folder = self._root
         for part in parts_of(path)[:-1]:
             below = folder.names.get(part)
@@ -289,11 +290,11 @@ class SimDisk:
             folder = below
 
     def read(self, path: Path) -> bytes:
-        """What is in a file, without a step."""
+        """The bytes of a file, without a step."""
         return self._file(path).data
 
     def files(self, folder: Path = "/") -> list[str]:
-        """All files below a folder, in order, without a step; none where there is no folder."""
+        """All files below a folder, sorted, without a step; none where there is no folder."""
         try:
             top = self._folder(folder)
         except OSError:
@@ -325,7 +326,7 @@ class SimDisk:
         self._schedule.check()
 
     def _change(self, change: Named) -> None:
-        """Let a change of names be seen, and wait for its folder to be synced."""
+        """Make a change of names visible; it stays pending until its folder is synced."""
         if change.lost is not None:
             folder, name = change.lost
             del folder.names[name]
@@ -339,6 +340,7 @@ class SimDisk:
     def _settle(self, change: Named) -> None:
         change.settle()
         place = self._pending.index(change)
+        # Else an older change that made a name, which this one moves away, could bring it back.
         before = [c for c in self._pending[:place] if not c.is_void(change)]
         self._pending = before + self._pending[place + 1 :]
 
@@ -391,7 +393,7 @@ class SimDisk:
 
 
 class SimClaim:
-    """A locked file; let go of by its holder, or when its process dies."""
+    """A locked file; its holder releases it, or the death of its process does."""
 
     def __init__(self, disk: SimDisk, inode: int) -> None:
         self._disk = disk
@@ -406,7 +408,7 @@ class SimClaim:
 
 
 class _Writing(io.RawIOBase):
-    """A file being written, with the buffer that a file of Python has: what dies in it is lost."""
+    """A file being written, with a buffer as Python's files have: a crash loses what is in it."""
 
     def __init__(
         self, disk: SimDisk, path: str, file: File, process: SimulatedProcess | None

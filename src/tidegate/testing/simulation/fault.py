@@ -1,4 +1,4 @@
-"""What can go wrong in one life of a driver, as plain data, and how it is drawn from a seed."""
+"""The faults of one life of a driver, as plain data, and how they are drawn from a seed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tidegate.testing.simulation.runner import KINDS, Attempt
 
 @dataclass(frozen=True)
 class Kill:
-    """The driver is killed at a step of its own; tasks that misbehave live on."""
+    """The driver is killed at one of its steps; misbehaving tasks live on."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class PowerLoss:
-    """Everything stops at a step of the driver, and what was not synced is lost or torn."""
+    """All processes stop at a step of the driver, and what was not synced is lost or torn."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class Strike:
-    """The driver is killed, or the power lost, before the n-th operation of a kind on some path.
+    """The driver is killed, or the power fails, before the n-th operation of a kind on some path.
 
-    For the few moments between two changes that belong together, which steps drawn at random
-    rarely meet. `path` is a part of it.
+    It meets the moments between two changes that belong together, which random steps rarely meet.
+    `path` is a part of the path.
     """
 
     operation: str
@@ -39,7 +39,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class Torn:
-    """The driver is killed inside its n-th write, of which a part has happened."""
+    """The driver is killed inside its n-th write, of which a `part` reaches the file."""
 
     write: int
     part: float
@@ -47,7 +47,7 @@ class Torn:
 
 @dataclass(frozen=True)
 class Fails:
-    """The n-th operation on files below a place fails, once; for want of room only changes do."""
+    """The n-th operation on files below a place fails, once. Only EIO strikes reads too."""
 
     operation: int
     error: int
@@ -56,14 +56,14 @@ class Fails:
 
 @dataclass(frozen=True)
 class Full:
-    """So many bytes can still be written in this life."""
+    """The disk is full after so many bytes of this life."""
 
     room_bytes: int
 
 
 @dataclass(frozen=True)
 class Task:
-    """An attempt of a task misbehaves; the driver is killed at a step, where one is given."""
+    """An attempt of a task misbehaves; the driver is killed at `step`, if one is given."""
 
     attempt: Attempt
     step: int | None = None
@@ -71,9 +71,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Zombie:
-    """The driver stands still at a step, another takes over, and the first goes on.
+    """The driver is paused at a step, another takes over, and the first wakes up.
 
-    That is at a step of the other, or when it has ended; without `locks` on a disk that has none.
+    It wakes at step `resumed` of the other, or when that one has ended. Without `locks` the disk
+    has no locks.
     """
 
     step: int
@@ -93,7 +94,7 @@ FAULTS: tuple[type[Fault], ...] = (
     *[Task] * 4,
     *[Zombie] * 3,
 )
-"""All kinds, as often as they are drawn."""
+"""All kinds of faults; a kind is drawn as often as it is listed."""
 
 
 MOMENTS = (
@@ -106,11 +107,11 @@ MOMENTS = (
     ("link", "/owner/"),
     ("create", "/segment/"),
 )
-"""Operations on paths that a batch turns on."""
+"""Operations and paths that decide whether a batch counts."""
 
 
 def drawn(chance: random.Random, steps: int, kind: type[Fault] | None = None) -> Fault:
-    """A fault in a life of about so many steps; of one kind, or of any."""
+    """A random fault for a life of about so many steps, of one kind or of any."""
     kind = kind or chance.choice(FAULTS)
     step = some_step(chance, steps)
     if kind is Kill or kind is PowerLoss:
@@ -140,5 +141,5 @@ def drawn(chance: random.Random, steps: int, kind: type[Fault] | None = None) ->
 
 
 def some_step(chance: random.Random, steps: int) -> int:
-    """One of about so many; the start and the first batch are met often, however many there are."""
+    """A random step of about so many; steps of the start and the first batch are drawn often."""
     return chance.randint(1, chance.choice((60, 150, max(steps, 2))))

@@ -1,4 +1,4 @@
-"""One life of a driver: it begins, something goes wrong, and it ends one way or another."""
+"""Runs one life of a driver: it starts, a fault strikes, and it ends one way or another."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tidegate.testing.simulation.schedule import SimFuture
 from tidegate.testing.simulation.world import World
 
 Drive = Callable[[SimRunner], Any]
-"""What a driver does from its start to its end, with the runner for its tasks."""
+"""Runs a driver from start to end, with the given runner for its tasks."""
 
 
 MOST_STEPS = 200_000
-"""What no driver of a simulation needs."""
+"""More steps than any driver of a simulation needs."""
 
 
 class Livelock(AssertionError):
@@ -54,9 +54,9 @@ class Life:
 
     def __init__(self, world: World, name: str, drive: Drive, fault: Fault | None = None) -> None:
         self.happened = False
-        """Whether the fault did."""
+        """Whether the fault has struck."""
         self.two = False
-        """Whether another driver came to work while the first had the lock, which must not be."""
+        """Whether a second driver ran a job while the first held the lock: must stay False."""
         self._world = world
         self._name = name
         self._drive = drive
@@ -67,7 +67,7 @@ class Life:
         )
 
     def live(self) -> list[Ended]:
-        """Until the driver has ended; where another took over, that one is the first."""
+        """Run until the driver has ended; how it ended. One that took over comes first."""
         process, future = self._begin(self._runner)
         self._process = process
         self._arm()
@@ -89,7 +89,7 @@ class Life:
             raise Livelock(f"{self._name} goes on for more than {MOST_STEPS} steps")
 
     def _take_over(self, first: SimulatedProcess, running: SimFuture[Any]) -> list[Ended]:
-        """A second driver comes while the first stands still, which then goes on."""
+        """Run a second driver while the first is paused, then resume the first."""
         fault, world = self._fault, self._world
         assert isinstance(fault, Zombie)
         runner = SimRunner(world, f"{world.seed} {self._name} again")

@@ -1,19 +1,24 @@
-"""Files and folders of the simulated disk, with what of them would outlive a loss of power."""
+"""Files, folders and paths of the simulated disk, with what would survive a loss of power."""
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tidegate.disk import Path
+
 PAGE_BYTES = 256
-"""What is written or lost as one; smaller than real pages, because simulated files are small."""
+"""The unit that is written or lost as a whole; small, because simulated files are small."""
 
 
 @dataclass(eq=False)
 class File:
-    """Bytes with a number; `synced` are those that were there when it was last forced to disk.
+    """A file's bytes and inode; `synced` are the bytes of its last sync.
 
-    Files grow at their end only, or are replaced, so that what is synced is a prefix of the rest.
+    Files only grow at their end, or are replaced, so `synced` is a prefix of `data`.
     """
 
     inode: int
@@ -22,7 +27,7 @@ class File:
     synced: bytes = b""
 
     def tear(self, chance: random.Random) -> None:
-        """Lose some or all of what was not forced to disk, as a loss of power may do it."""
+        """Lose or damage what was not synced, at random, as a loss of power may do."""
         if self.data != self.synced:
             self.data = _torn(self.synced, self.data, chance)
             self.synced = self.data
@@ -30,7 +35,7 @@ class File:
 
 @dataclass(eq=False)
 class SimulatedFolder:
-    """Names; `synced` are those that a loss of power leaves."""
+    """The names in a folder; `synced` are those that survive a loss of power."""
 
     inode: int
     modified_ns: int
@@ -60,9 +65,9 @@ def _torn(synced: bytes, data: bytes, chance: random.Random) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """A change of names that is not forced to disk yet: `node` takes a name, or loses one, or both.
+    """A pending change of names: `node` gains a name, or loses one, or both.
 
-    It is one step: a loss of power leaves it done or not done.
+    It is atomic: after a loss of power it has happened or not.
     """
 
     node: Node
@@ -71,17 +76,17 @@ class Named:
 
     @property
     def folder(self) -> SimulatedFolder:
-        """The folder that has to be synced for it to last: where a renamed node has gone."""
+        """The folder whose sync makes the change durable: for a rename the new folder."""
         place = self.gained or self.lost
         assert place is not None
         return place[0]
 
     def is_void(self, later: Named) -> bool:
-        """Whether a later change that lasts makes this one pointless: it moved the name away."""
+        """Whether a later durable change cancels this one: it moved away the name gained here."""
         return later.lost is not None and self.gained == later.lost and self.node is later.node
 
     def settle(self) -> None:
-        """Do it for good."""
+        """Make the change durable."""
         if self.lost is not None:
             folder, name = self.lost
             if folder.synced.get(name) is self.node and not _holds(self.node, self.gained):
@@ -92,5 +97,50 @@ class Named:
 
 
 def _holds(node: Node, gained: tuple[SimulatedFolder, str] | None) -> bool:
-    """Whether a folder that would be removed still has names that last."""
+    """Whether a folder that would be removed still has durable names."""
     return gained is None and isinstance(node, SimulatedFolder) and bool(node.synced)
+
+
+def parts_of(path: Path) -> list[str]:
+    return [part for part in os.path.abspath(path).split("/") if part]
+
+
+def files_below(path: str, folder: SimulatedFolder) -> Iterator[str]:
+    for name, node in folder.names.items():
+        if isinstance(node, File):
+            yield f"{path}/{name}"
+        else:
+            yield from files_below(f"{path}/{name}", node)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a pattern of `glob` matches; `**` stands for any number of folders."""
+    return _match_parts(path.split("/"), pattern.split("/"))
+
+
+def _match_parts(parts: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return any(_match_parts(parts[i:], patterns[1:]) for i in range(len(parts) + 1))
+    return (
+        bool(parts)
+        and fnmatch.fnmatchcase(parts[0], patterns[0])
+        and _match_parts(parts[1:], patterns[1:])
+    )
+
+
+def folders_seen(top: SimulatedFolder) -> Iterator[SimulatedFolder]:
+    """A folder and all folders below it, as the engine sees them."""
+    yield top
+    for node in top.names.values():
+        if isinstance(node, SimulatedFolder):
+            yield from folders_seen(node)
+
+
+def synced_folders(top: SimulatedFolder) -> Iterator[SimulatedFolder]:
+    """A folder and all folders below it that survive a loss of power."""
+    yield top
+    for node in top.synced.values():
+        if isinstance(node, SimulatedFolder):
+            yield from synced_folders(node)

@@ -1,4 +1,4 @@
-"""Simulated processes: what threads belong to, what dies as one, and what has its own memory."""
+"""Simulated processes: they own threads, die as a whole, and have caches of their own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidegate.state import segment
 class Killed(BaseException):
     """Ends a thread of a process that was killed, wherever it is.
 
-    Not an Exception, so that no code takes it for a failure that it can do something about. What
-    runs on the way out changes nothing: the disk answers a dead process with this alone.
+    It is not an Exception, so no code handles it as a failure. Code that runs on the way out, as
+    `finally` blocks, changes nothing: every disk operation of a dead process raises this again.
     """
 
 
@@ -24,7 +24,7 @@ class Killed(BaseException):
 class SimulatedProcess:
     """A driver, or a worker that runs attempts of tasks.
 
-    `memory` is what its caches held when it last ran, so that processes do not share them.
+    `memory` holds its caches while other processes run, so that processes do not share them.
     """
 
     name: str
@@ -32,20 +32,21 @@ class SimulatedProcess:
     paused: bool = False
     memory: list[Any] = field(default_factory=list)
     at_death: list[Callable[[], None]] = field(default_factory=list)
-    """What the system does for a process that has died, however it did: locks are let go."""
+    """What the system does when the process dies in any way: it releases locks."""
     steps: int = 0
     at_step: Callable[[int, str], None] | None = None
-    """Called at each of its steps, with the number and the name, before what the step is for."""
+    """Called at each step, with its number and name, before the operation of the step."""
 
 
 def exchange_memory(held: list[Any]) -> list[Any]:
-    """Put what a process has cached in place; what was there before. Empty for a new process."""
+    """Install the caches of a process and return those installed before; [] for a new process."""
+    # All processes share one Python process, and so its module-level caches. Without the exchange a
+    # restarted driver would find in memory what it must read from disk.
     before: list[Any] = []
-    for number, cache in enumerate(MEMORY._caches):
+    for number, cache in enumerate([*MEMORY._caches, segment._verified]):
         before.append((cache._values, cache._loading, cache.bytes))
         fresh: Any = (OrderedDict(), {}, 0)
         cache._values, cache._loading, cache.bytes = held[number] if held else fresh
-    before += [segment._verified._found, opened._OPENED._kept]
-    fresh_tables: Any = [OrderedDict(), OrderedDict()]
-    segment._verified._found, opened._OPENED._kept = held[-2:] if held else fresh_tables
+    before.append(opened._OPENED._kept)
+    opened._OPENED._kept = held[-1] if held else OrderedDict()
     return before

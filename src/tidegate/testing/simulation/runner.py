@@ -1,9 +1,9 @@
-"""Tasks of a simulated cluster: attempts that die, that are made twice, that go on after the end.
+"""Runs the tasks of a simulated cluster: attempts may die, run twice, or go on after the end.
 
-The driver does what it does on Spark on one host (`execute/spark/task_exchange.py`): it leaves the
-job in a file, and tasks read it, ship parcels to each other and write segments and parts.
-An attempt that was told to misbehave is a process of its own, as a worker of Spark is; it outlives
-the driver, and whatever it still writes then must do no harm.
+The driver works as on Spark on one host (`execute/spark/task_exchange.py`): it leaves the job in a
+file; tasks read it, send parcels to each other and write segments and parts. A misbehaving attempt
+is a process of its own, like a worker of Spark. It outlives the driver, and what it writes then
+must do no harm.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ T = TypeVar("T")
 Task = Callable[[LeftFile, int], Any]
 
 CRASH, TWICE, LATE = KINDS = "crash", "twice", "late"
-"""How an attempt misbehaves: it dies on its way and is made again; it is made twice at the same
-time; it stops, is made again, and goes on much later, perhaps when its driver is dead."""
+"""How an attempt misbehaves. CRASH: it dies, and the task is tried again. TWICE: two attempts run
+at the same time. LATE: it pauses, the task is tried again, and the first attempt goes on much
+later, perhaps when its driver is dead."""
 
 
 _ELSEWHERE = 0.3
-"""How likely a job's tasks run where nothing is kept of the batch before."""
+"""The probability that a job's tasks find no kept state of the batch before."""
 
 _AHEAD = 0.7
-"""How likely the map tasks of a batch are run beside the one before, where they may be."""
+"""The probability that map tasks run beside the batch before, where they may."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The attempt number `task` of a run misbehaves at its step number `step`.
+    """Attempt number `task` of a run misbehaves at its step number `step`.
 
-    A late one goes on when the world has made `pause` more steps. Where `of` names a function of
-    tasks, only those count: `merge_task` writes the parts of an output.
+    A LATE one goes on after `pause` more steps of the world. Where `of` names a task function, only
+    attempts of it are counted; `merge_task` writes the parts of an output.
     """
 
     task: int
@@ -72,8 +73,8 @@ class Attempt:
 class SimRunner(JobRunner):
     """Runs the tasks of a run in a simulated world.
 
-    Of the ways to run a job (here, or by one or two rounds of tasks) one is drawn for each. Outputs
-    of `part_rows` rows are written by tasks, where the sink takes parts.
+    For each job one way to run it is drawn: here, or in one or two rounds of tasks. Tasks write
+    outputs of at least `part_rows` rows, where the sink takes parts.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class SimRunner(JobRunner):
         self.ahead = MapsAhead(self._begin_map)
         self.happened: list[Attempt] = []
         self.ran = False
-        """Whether a job was run: then the driver has its checkpoint."""
+        """Whether a job was run; by then the driver has taken its checkpoint."""
         self.on_first_run: Callable[[], None] = lambda: None
 
     def drawn(self, choices: Sequence[T]) -> T:
-        """One of these, as chance has it in this run."""
+        """A random one of these, by the seed of this run."""
         return self._chance.choice(choices)
 
     def run(self, job: Job) -> list[Outcome]:
@@ -111,7 +112,7 @@ class SimRunner(JobRunner):
             return run_here(job)
         pickled = _pickled(job)
         if pickled is None:
-            return run_here(job)  # it has classes of a script, which Spark pickles by itself
+            return run_here(job)  # it has classes of a script, which only Spark can pickle
         self._exchanged = True
         if ahead is None:
             begin(job)
@@ -166,7 +167,7 @@ class SimRunner(JobRunner):
         return written(job, outcomes, self._each(len(cuts) + 1, merge_task, work))
 
     def _each(self, count: int, task: Task, left: LeftFile) -> list[Any]:
-        """All tasks of a round, at the same time, in threads of the driver's process."""
+        """Run all tasks of a round side by side, in threads of the driver's process."""
         running = [self._started(task, left, number) for number in range(count)]
         schedule.wait(running)
         return [_answer(future) for future in running]
@@ -218,7 +219,7 @@ def _pickled(job: Job) -> bytes | None:
 
 
 def _answer(future: Future[Any]) -> Any:
-    """What a task gave; an error that is not for users is put into words, as on Spark."""
+    """The result of a task; an unexpected error becomes a RunError, as on Spark."""
     try:
         return future.result()
     except TidegateError:

@@ -1,9 +1,9 @@
-"""Threads that run one at a time, in an order that is drawn from a seed.
+"""Runs threads one at a time, in an order that is drawn from a seed.
 
-Every thread of the engine is an actor: a real thread that runs only while it has the baton. At each
-step (an operation of the simulated disk, a sleep, a wait for another) it hands the baton to one
-that can go on, drawn at random, which may be itself. As nothing else decides who runs, a seed gives
-exactly one course. Time is what the actors spend: every step takes a moment, sleeping takes longer.
+Every thread of the engine is an actor: a real thread that runs only while it holds the baton. At
+each step (an operation of the simulated disk, a sleep, a wait for another) it hands the baton to a
+random actor that can go on, perhaps itself. Nothing else decides who runs, so a seed gives exactly
+one course. Time passes only by steps: each takes a moment, a sleep takes longer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.testing.simulation.process import Killed, SimulatedProcess, exchan
 T = TypeVar("T")
 
 STEP_S = 0.000_037
-"""What a step takes: no whole number of milliseconds is ever seen, as with a clock that is fine."""
+"""The time of a step. Times are then never whole milliseconds, as with a real fine clock."""
 
 
 class Deadlock(AssertionError):
@@ -29,7 +29,7 @@ class Deadlock(AssertionError):
 
 
 class SimClock:
-    """Time as the schedule has it: the same for all, and only ever going on."""
+    """The time of the schedule: the same for all actors, and never decreasing."""
 
     def __init__(self, schedule: SimSchedule) -> None:
         self._schedule = schedule
@@ -78,14 +78,14 @@ class SimFuture(Future[T]):
 
 
 def _taken() -> threading.Lock:
-    """A lock to wait for; whoever lets go of it gives the word."""
+    """A lock that is held already: to acquire it is to wait until somebody releases it."""
     lock = threading.Lock()
     lock.acquire()
     return lock
 
 
 class Actor:
-    """A thread that runs while it has the baton."""
+    """A thread that runs only while it holds the baton."""
 
     def __init__(self, name: str, process: SimulatedProcess, run: Callable[[], None]) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class Actor:
     def can_run(self, now: float) -> bool:
         process = self.process
         if not process.alive:
-            return True  # to its end
+            return True  # it must run to its end, where it gets Killed
         if process.paused:
             return False
         if self.ready is None or (self.until is not None and now >= self.until):
@@ -111,9 +111,9 @@ class Actor:
 class SimSchedule:
     """A `tidegate.schedule.Schedule` whose course follows from a seed.
 
-    Processes are begun with `begin`, from outside; `run` lets all actors go on until a condition
-    holds. What must happen at some step of a process (a kill, a loss of power) is told to its
-    `at_step`.
+    A test calls `begin` to start a process, and `run` to let all actors go on until a condition
+    holds. To do something at a step of a process (a kill, a loss of power) it sets `at_step` of
+    that process.
     """
 
     def __init__(self, seed: int | str) -> None:
@@ -130,7 +130,7 @@ class SimSchedule:
 
     @property
     def process(self) -> SimulatedProcess | None:
-        """The process that runs; None outside of all."""
+        """The running process; None in the test's own thread."""
         return None if self._running is None else self._running.process
 
     def start(self, name: str, work: Callable[[], T], daemon: bool = False) -> Future[T]:
@@ -180,9 +180,9 @@ class SimSchedule:
         return f"{self._tokens:06d}"
 
     def step(self, name: str) -> None:
-        """A point at which another may run, and at which faults happen; called by all actors.
+        """A point at which another actor may run and a fault may strike; all actors call it.
 
-        Raises Killed in an actor whose process was killed. Outside of actors it does nothing.
+        Raises Killed in an actor whose process was killed. Does nothing outside of actors.
         """
         actor = self._running
         if actor is None or threading.current_thread() is not actor.thread:
@@ -193,7 +193,7 @@ class SimSchedule:
         self._yield(actor)
 
     def wait_for(self, ready: Callable[[], bool], what: str, until: float | None = None) -> None:
-        """Let others run until something holds, or until a time."""
+        """Let other actors run until `ready` holds, or until a time."""
         actor = self._running
         if actor is None or threading.current_thread() is not actor.thread:
             self.run(ready)
@@ -215,14 +215,14 @@ class SimSchedule:
             raise Killed
 
     def kill(self, process: SimulatedProcess) -> None:
-        """End a process at once: its actors get Killed when they are next to run."""
+        """Kill a process: its actors get Killed when they run next."""
         if process.alive:
             process.alive = False
             for action in process.at_death:
                 action()
 
     def run(self, until: Callable[[], bool]) -> None:
-        """From outside: let actors run until a condition holds; a Deadlock where none can go on."""
+        """Called by the test: let actors run until `until` holds. Deadlock where none can."""
         if until():
             return
         assert self._running is None
@@ -237,7 +237,7 @@ class SimSchedule:
             raise Deadlock(self.described())
 
     def end(self) -> None:
-        """Kill what is left, and let it end; the caches of this process are as they were before."""
+        """Kill and end all actors that are left, and restore the caches of this Python process."""
         for process in {id(a.process): a.process for a in self._actors}.values():
             self.kill(process)
         self.run(lambda: not self._actors)
@@ -245,7 +245,7 @@ class SimSchedule:
             self._load(None)
 
     def described(self) -> str:
-        """Who is there and waits for what."""
+        """The actors and what each waits for, for messages."""
         lines = [
             f"{a.process.name}{' (paused)' * a.process.paused}, {a.name}: waits for {a.waits_for}"
             for a in self._actors
@@ -257,7 +257,7 @@ class SimSchedule:
         self.check()
 
     def _hand_on(self, actor: Actor | None) -> None:
-        """Let the next one run, which may be the caller; from an actor that ends, None."""
+        """Let the next actor run, perhaps the caller; an actor that ends passes None."""
         chosen = None if self._until() else self._chosen()
         if chosen is not None and chosen is actor:
             return
@@ -286,7 +286,9 @@ class SimSchedule:
     _outer: list[Any]
 
     def _chosen(self) -> Actor | None:
-        """One that can go on; the dead first. Time passes where all that can do so sleep."""
+        """A random actor that can go on. Where all wait for a time, time moves on to the next."""
+        # Actors of dead processes come first: they must unwind before anything else happens, as
+        # the threads of a killed process would be gone at once.
         actors = self._actors
         now = self.time.time_s
         for actor in actors:
@@ -303,7 +305,7 @@ class SimSchedule:
 
 
 class SimLine:
-    """Work done one after the other, each piece by an actor of its own."""
+    """Runs pieces of work one after the other, each by an actor of its own."""
 
     def __init__(self, schedule: SimSchedule, name: str) -> None:
         self._schedule = schedule

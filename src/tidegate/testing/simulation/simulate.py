@@ -1,4 +1,4 @@
-"""A query with a sink, a source or a process of one's own, through many simulated crashes."""
+"""Runs a query with a user's sink, source or process through many simulated crashes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BUCKETS = 8
 
 
 class SimulationError(AssertionError):
-    """A course in which something came out wrong: which, and the fewest faults that it takes."""
+    """A course with a wrong result: what is wrong, and the fewest faults that cause it."""
 
     def __init__(self, seed: int, faults: Sequence[Fault], wrong: str, story: str) -> None:
         super().__init__(seed, faults, wrong, story)
@@ -60,7 +60,7 @@ class SimulationError(AssertionError):
 
 @dataclass(frozen=True)
 class _Simulation(Generic[P]):
-    """What is the same in all courses."""
+    """The arguments that all courses share."""
 
     query: Callable[[Session], Stream]
     place: Callable[[], P]
@@ -72,7 +72,7 @@ class _Simulation(Generic[P]):
 
 @dataclass
 class _Course(Generic[P]):
-    """One course: lives of a driver, each with a fault, and one without in the end."""
+    """One course: lives of a driver, each with a fault, then one without."""
 
     simulation: _Simulation[P]
     seed: int
@@ -81,7 +81,7 @@ class _Course(Generic[P]):
     happened: int = 0
 
     def run(self, faults: Sequence[Fault]) -> str | None:
-        """What is wrong in the end, None where all is as it must be."""
+        """Run the lives; what is wrong, None where all is right."""
         world = _world(self.simulation.files, self.seed)
         place = self.simulation.place()
         self.story, self.happened = [], 0
@@ -141,25 +141,26 @@ def simulate(
     files: Mapping[str, bytes] | None = None,
     batch_rows: int = 10,
 ) -> int:
-    """Run a query through crashes in a simulated world; how many happened.
+    """Run a query through crashes in a simulated world; the number of faults that struck.
 
-    In each course, one for each seed, the driver is started again and again. Each time something
-    goes wrong: it is killed, the power fails, the disk is full or fails, an attempt of a task dies,
-    is made twice or goes on after the end. The last start goes well. What can then be read from the
-    sink's place must be what the query gives without any of this, in the same order, and whenever a
-    driver has ended by itself it must be the beginning of that; if not, a SimulationError tells the
-    seed and the fewest faults that it takes. A seed gives the same course every time.
+    Each seed gives a course, in which the driver is started again and again. Each start but the
+    last meets a fault: the driver is killed, the power fails, the disk is full or fails, an attempt
+    of a task dies, runs twice or goes on after the end. In the end the rows in the sink's place
+    must be those of a run without faults, in the same order. Whenever a driver ends by itself, they
+    must be the first of those. If not, a SimulationError gives the seed and the fewest faults that
+    cause it. A seed gives the same course every time.
 
-    `query` makes the query with a session; it is called in each start, as a program would. `place`
-    makes a new place for results, as a path or an object that stands for a database; `sink` makes a
-    sink for a place, once for each start, and `read` gives the rows that a reader sees there.
+    `query` makes the query with a session; each start calls it, as a program would. `place` makes a
+    new place for results: a path, or an object that stands for a database. `sink` makes a sink for
+    a place, once for each start. `read` gives the rows that a reader sees in a place.
 
-    The disk is a simulated one, in memory. `files` are what is on it at the start, by path; a sink
-    reaches it by `tidegate.disk.current()`, and only what it has synced there is left when the
-    power fails. Everything else that a sink uses is as real as it is outside. A driver can die at
-    every call of the sink, before it and after it, and at every operation on the disk.
+    The disk is simulated in memory. `files` are its files at the start, by path. A sink reaches it
+    by `tidegate.disk.current()`; only what the sink has synced there survives when the power fails.
+    Everything else that a sink uses is real. A driver can die before and after every call of the
+    sink, and at every operation on the disk.
 
-    `faults` are those of a course, of these `kinds`. Batches have at most `batch_rows` rows.
+    `faults` is the number of faults of a course, of these `kinds`. Batches have at most
+    `batch_rows` rows.
     """
     simulation = _Simulation(query, place, sink, read, files or {}, batch_rows)
     meant, steps = _meant(simulation)
@@ -182,7 +183,7 @@ def _drawn(chance: random.Random, steps: int, kinds: Sequence[str]) -> Fault:
 
 
 def _shrunk(course: _Course[Any], faults: Sequence[Fault], wrong: str) -> SimulationError:
-    """The error of the course with the fewest faults that is wrong still."""
+    """The error for the fewest faults with which the course is still wrong."""
     smallest, place = list(faults), 0
     while place < len(smallest):
         fewer = smallest[:place] + smallest[place + 1 :]
@@ -196,7 +197,7 @@ def _shrunk(course: _Course[Any], faults: Sequence[Fault], wrong: str) -> Simula
 
 
 def _meant(simulation: _Simulation[Any]) -> tuple[list[Any], int]:
-    """The rows without any fault, and the steps that they take."""
+    """The rows of a run without faults, and the number of its steps."""
     world, sink = _world(simulation.files, 0), MemorySink()
     with world.entered():
         life = Life(world, "driver", lambda runner: _drive(simulation, sink, runner))

@@ -1,4 +1,4 @@
-"""A machine that is simulated: processes that run, die, and find what others left on its disk."""
+"""A simulated machine: processes run, die, and find on its disk what others have left."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class World:
 
     @contextmanager
     def entered(self) -> Iterator[World]:
-        """Let the engine run in this world within the block; what is left in the end is killed."""
+        """Let the engine run in this world within the block; its end kills what is left."""
         collects = gc.isenabled()
-        # Writers that are collected close their files, and when that happens is not in the seed.
+        # A collected writer closes its file, which is a step; when that happens no seed decides.
         gc.disable()
         try:
             with disk.using(self.disk), schedule.using(self.schedule):
@@ -42,17 +42,17 @@ class World:
                 gc.enable()
 
     def begin(self, name: str, work: Callable[[], T]) -> tuple[SimulatedProcess, SimFuture[T]]:
-        """A new process, and what its main thread will return."""
+        """Start a process; also the future of what its main thread returns."""
         self._processes += 1
         process = SimulatedProcess(f"{name} {self._processes}")
         return process, self.schedule.begin(process, name, work)
 
     def kill(self, process: SimulatedProcess) -> None:
-        """End a process as with SIGKILL, and let its threads unwind, which changes nothing."""
+        """Kill a process as SIGKILL does; its threads unwind, which changes nothing."""
         self.schedule.kill(process)
 
     def pause(self, process: SimulatedProcess, steps: int | None = None) -> None:
-        """Let a process stand still, for so many steps of others, or until `resume`."""
+        """Pause a process, for so many steps of others, or until `resume`."""
         process.paused = True
         if steps is not None:
             at = self.schedule.steps + steps
@@ -64,11 +64,11 @@ class World:
             self.begin("pause", waited)
 
     def resume(self, process: SimulatedProcess) -> None:
-        """Let a process go on that stands still."""
+        """Let a paused process go on."""
         process.paused = False
 
     def power_loss(self) -> None:
-        """End all processes, and lose what they had not forced to disk."""
+        """Kill all processes, and lose or tear what they had not synced."""
         for actor in list(self.schedule._actors):
             self.schedule.kill(actor.process)
         self._losses += 1

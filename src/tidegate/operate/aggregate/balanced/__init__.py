@@ -1,1 +1,1 @@
-"""Aggregates that trim groups to balance their buckets: what is counted, decided and answered."""
+"""Aggregates WITH BALANCE, which evaluate samples of groups in buckets that are too full."""

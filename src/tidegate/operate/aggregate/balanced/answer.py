@@ -1,9 +1,8 @@
-"""Answers groups from their held tuples: from all of them, or from a sample where one is trimmed.
+"""Answers groups from their held tuples: from all of them, or from a sample if they are trimmed.
 
-Groups that are to be trimmed are answered from the tuples of lowest priority, as many as the error
-takes, each group for itself: where these cannot be relied on, or say too little, the group is
-exact, and so are all others. What a row holds depends on the tuples of its group, and on whether
-it is to be trimmed; on nothing else.
+A trimmed group is answered from its tuples of lowest priority, as many as the error takes. If these
+are not reliable, or the error is too large, the group is exact, as are groups that are not trimmed.
+A row depends only on the tuples of its group, and on whether the group is trimmed.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from tidegate.operate.kernels.order import Ints, Mask
 
 @dataclass(frozen=True)
 class Balanced:
-    """The columns that `Answering.columns` names, a row for each window and group.
+    """The columns of `Answering.columns`, with a row for each window and group.
 
-    `tuples` is how many each group has, `looked_at` how many of them were evaluated.
+    `tuples` is the number of tuples of each group, `looked_at` how many were evaluated.
     """
 
     columns: list[pa.Array]
@@ -42,7 +41,7 @@ class Balanced:
 
 
 def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
-    """Answer rows of merged states, by the names of the functions whose states they are."""
+    """Answer rows from the merged states of each function, by its name."""
     n, trim, *lists = states[rules.state.name]
     tuples: Ints = n.to_numpy()
     chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > rules.fewest)
@@ -63,14 +62,14 @@ def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
 
 @dataclass(frozen=True)
 class _Held:
-    """The cells of held aggregates by name, and how many tuples of chosen rows were evaluated."""
+    """The cells of held aggregates by name, and the evaluated tuples of the chosen rows."""
 
     cells: dict[str, Cells]
     looked_at: Ints
 
 
 def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
-    """Rows that are chosen from samples, where that will do, and the others from all tuples."""
+    """Evaluate chosen rows from samples where these are good enough, others from all tuples."""
     if not chosen.any():
         found = _exact(rules, rules.held, states)
         return _Held({name: exactly(value) for name, value in found.items()}, np.empty(0, np.int64))
@@ -90,10 +89,10 @@ def _evaluated_rows(cells: Cells, tuples: Ints) -> Ints:
 
 
 def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
-    """What samples say of rows, each a window of its own, and all tuples where that is too little.
+    """Answer rows from samples, or from all tuples where the sample is not good enough.
 
-    A sample is of the tuples that an aggregate sees, and as large as one can be that is worth it;
-    who answers looks at as much as it takes.
+    Each row is treated as a window of its own. It takes the largest sample that is worth it from
+    the tuples that an aggregate sees; the answer evaluates as much of it as the error takes.
     """
     count = len(states[0])
     groups, (words, *_) = unfolded_rows(states[:2])
@@ -124,18 +123,18 @@ _WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
 
 
 class _HeldWindows(SampledWindows):
-    """Rows whose tuples are all held; nothing is folded before it is wanted."""
+    """Rows whose tuples are all held; exact results are folded only where they are wanted."""
 
     def exact_where(self, wanted: Mask) -> pa.Array:
         return self.exactly(pa.nulls(len(wanted), self.answer.function.result), wanted)
 
 
 _ALL = "all"
-"""The name of all tuples of rows for an aggregate, which no state has."""
+"""A name for the state of all tuples; no function has this name."""
 
 
 def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[str, pa.Array]:
-    """Aggregates of all tuples that states hold, by name."""
+    """The results over all held tuples, by the name of the aggregate."""
     results = {}
     for answer in answers:
         groups, columns = unfolded_rows([states[0], *_arguments(rules, answer, states)])
@@ -145,7 +144,7 @@ def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[
 
 
 def _arguments(rules: Balancing, answer: Answer, states: States) -> list[pa.Array]:
-    """The lists of the arguments of an aggregate, out of (n, priority, arguments...)."""
+    """The lists with the arguments of an aggregate, from states (n, priority, arguments...)."""
     places = [rules.state.arguments.index(name) for name in answer.function.arguments]
     return [states[2 + place] for place in places]
 
@@ -155,7 +154,7 @@ def _those(states: States, mask: Mask) -> States:
 
 
 def _joined(mask: Mask, there: Cells, elsewhere: Cells) -> Cells:
-    """Cells of the rows of a mask, and those of the other rows, in the order of all."""
+    """The cells of all rows: those that `mask` marks from `there`, the others from `elsewhere`."""
     place = np.where(mask, np.cumsum(mask) - 1, mask.sum() + np.cumsum(~mask) - 1)
 
     def column(one: pa.Array, other: pa.Array) -> pa.Array:

@@ -1,8 +1,8 @@
 """The rules of an aggregate WITH BALANCE: which tuples it holds, and how large its samples are.
 
-Aggregates that keep all tuples until a window closes, or call a user's code for them, are **held**:
-the tuples are kept with their priorities, and evaluated when the window closes, all of them or a
-sample. The others are folded where they are and exact.
+A function that needs all values, or that is a user's code, is **held**: its tuples are kept with
+their priorities. When the window closes, all of them are evaluated, or a sample. Other functions
+are folded as tuples come, and are always exact.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from tidegate.approx.trim import TrimThresholds
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
-from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Balancing:
-    """What was asked for, and what it comes to for each aggregate of the query.
+    """What the query asked for, and how each of its aggregates is answered.
 
-    The answers are those of one group by itself: `answering` has neither groups nor a budget.
-    `state` is the function whose state holds the tuples; `seed` is that of their priorities.
+    Each group is answered by itself, so `answering` has neither groups nor a budget. `state` is the
+    function whose state holds the tuples. `seed` is the seed of their priorities.
     """
 
     answering: Answering
@@ -40,7 +41,7 @@ class Balancing:
 
     @cached_property
     def fewest(self) -> int:
-        """The most tuples of what is not trimmed: no more than a sample has, or cold."""
+        """A group with no more tuples is not trimmed: it is cold, or no smaller than a sample."""
         rules = self.answering
         sizes = (
             rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
@@ -50,13 +51,13 @@ class Balancing:
 
     @cached_property
     def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:
-        """The arguments whose spread says how many tuples a sample takes; quantiles need none."""
+        """The arguments whose variance decides the sample size; quantiles need none."""
         known = dict(zip(self.state.arguments, self.state.types, strict=True))
         used = (n for a in self.held if a.way != QUANTILES for n in a.function.arguments)
         return tuple((n, known[n]) for n in dict.fromkeys(used) if NUMBER.accepts(known[n]))
 
     def survey(self, spec: AggregateSpec) -> AggregateSpec:
-        """What is counted of bins of groups: tuples, and of some of them the spread of values."""
+        """The aggregate over bins: counts of tuples, and the variance of some of their values."""
         spreads = (
             Function(f"v{i}", "var", (name,), (type_,))
             for i, (name, type_) in enumerate(self.surveyed)
@@ -72,7 +73,7 @@ class Balancing:
         return replace(self, answering=self.answering.renamed({**names, **own}), state=state)
 
     def details(self) -> list[str]:
-        """What becomes of each aggregate, for people."""
+        """How each aggregate is answered, for people."""
         rules = self.answering
         asked = f"error {rules.error:.4g} with confidence {rules.confidence:.4g} of each row"
         head = f"balance: groups of the fullest buckets are trimmed, {asked}"
@@ -80,7 +81,7 @@ class Balancing:
 
 
 def folded_details(rules: Answering) -> tuple[str, ...]:
-    """The same where no aggregate is held."""
+    """The lines of a plan where no aggregate is held."""
     head = (
         "balance: trimming is pointless and not done, as the work of all aggregates is folded or "
         "shared; TRIM ALL does it nevertheless"
@@ -106,4 +107,4 @@ _EXACT_BECAUSE = {
     QUANTILES: "exact, as sorting its values costs less than keeping what a sample takes",
     OWN: "exact, as overlapping windows share its work",
 }
-"""Why an aggregate is not trimmed, by how it could be estimated."""
+"""Why an aggregate is not trimmed, by the way in which it could be estimated."""

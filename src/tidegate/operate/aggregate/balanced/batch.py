@@ -1,8 +1,8 @@
 """The answer of an aggregate WITH BALANCE: it trims groups of the fullest buckets.
 
-Map tasks survey what they deal; every instance decides from the same survey which buckets of a
-closing window are trimmed, and evaluates its groups. Where keys are split, the parts of a group
-carry the decision to the merge.
+Map tasks survey the tuples that they deal. Every instance decides from the same survey which bins
+of a closing window are trimmed, and evaluates its groups. Where keys are split, the parts of a
+group carry the decision to the merge.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tidegate.operate.aggregate.balanced.survey import (
 )
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.folding import Folding
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.aggregate.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper
@@ -45,7 +46,7 @@ from tidegate.state.segment import Segment
 
 @dataclass(frozen=True)
 class PointlessAnswer(ExactAnswer):
-    """Exact, as nothing is held that trimming would save; plans and summaries say so."""
+    """Exact: no aggregate is held, so trimming would save nothing; plans and summaries say so."""
 
     shown: ClassVar[tuple[ShownFigure, ...]] = POINTLESS_SHOWN
 
@@ -55,7 +56,7 @@ class PointlessAnswer(ExactAnswer):
 
 @dataclass(frozen=True)
 class BalancedAnswer(WindowAnswer):
-    """All tuples of a group, or of a group of a full bucket as many as the error takes."""
+    """Evaluates all tuples of a group; in full buckets only as many as the error takes."""
 
     rules: Balancing
 
@@ -104,9 +105,9 @@ class BalancedAnswer(WindowAnswer):
 
 
 class BalancedBatch(AnswerBatch):
-    """What was surveyed, what is decided from it, and the windows that are closed by that.
+    """Stores the survey, decides from it, and answers windows.
 
-    `arrived` is what the map tasks of this batch have counted.
+    `arrived` are the surveys of this batch's map tasks.
     """
 
     def __init__(
@@ -129,16 +130,17 @@ class BalancedBatch(AnswerBatch):
         return self._kept.written(self._work, self._arrived)
 
     def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
-        """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
+        """Decide which groups are trimmed, and answer them; with `partly` only mark them."""
         ends = integers(flat(windows.column("window_end")))
         marked, skipped = self._marked(windows, ends)
         if partly:
             return marked
         heads = [marked.column(field.name) for field in self._spec.heads]
-        return self._rows(heads, states_of(self._spec, marked), ends, skipped)
+        states = named_states(self._spec, states_in(self._spec.functions, marked))
+        return self._rows(heads, states, ends, skipped)
 
     def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
-        """Groups that were at several instances; their states say whether they are trimmed."""
+        """Answer groups that were at several instances; their states say which are trimmed."""
         ends, named = integers(heads[1]), named_states(self._spec, states)
         self._work.spans.mark("instance merge")
         results = self._rows(heads, named, ends, np.zeros(len(ends), np.bool_))
@@ -157,7 +159,7 @@ class BalancedBatch(AnswerBatch):
         return self._counts.figures()
 
     def _marked(self, states: pa.Table, ends: Ints) -> tuple[pa.Table, Mask]:
-        """States that say which groups are to be trimmed; and where nothing was looked for."""
+        """Mark the groups to trim; also says which rows are of windows that are not trimmed."""
         buckets = self._work.mapping.buckets
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
@@ -171,8 +173,3 @@ class BalancedBatch(AnswerBatch):
         name = f"{self._rules.state.name}.trim"
         at = states.schema.get_field_index(name)
         return states.set_column(at, states.schema.field(at), pa.array(chosen)), skipped
-
-
-def states_of(spec: AggregateSpec, table: pa.Table) -> dict[str, States]:
-    """The states of windows that are closed in part, by the names of the functions."""
-    return {f.name: [flat(table.column(name)) for name, _ in f.state] for f in spec.functions}

@@ -1,6 +1,6 @@
-"""Decides which bins of groups of a closing window are trimmed.
+"""Decides which bins of groups are trimmed in a closing window.
 
-It is decided by every instance from the same counts, so all of them decide the same.
+Every instance decides for itself. All have the same counts, so all decide the same.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
 
 
 class Surveyed:
-    """What is known of the panes of open windows, by pane; asked window by window.
+    """The surveys of the panes of open windows.
 
-    `parts` may have several rows for a bin of a pane. Takes O(rows log rows) once, and O(rows of
-    the window + bins) for each window that is asked for.
+    `parts` may have several rows for a bin of a pane. Costs O(rows log rows) once, and O(rows of
+    the window + bins) for each call of `trim`.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Surveyed:
         self._bin, self._tuples = (ints(self._rows, n)[self._order] for n in ("bin", "n.n"))
 
     def trim(self, end_us: int) -> Trim:
-        """What is trimmed of the window that ends there."""
+        """The decision for the window that ends at `end_us`."""
         survey, buckets = self._survey, self._buckets
         first, last = np.searchsorted(self._pane, survey.window.panes_of(end_us))
         of = slice(int(first), int(last))
         bins = bins_in(buckets)
         tuples = np.bincount(self._bin[of], self._tuples[of], bins).astype(np.int64)
-        # Most bins are smaller than any sample; often that settles it.
+        # First without variances: most bins are smaller than any sample, which often decides it.
         hot, sizes = tuples > self._rules.fewest, tuples.copy()
         sizes[hot] = self._rules.fewest
         whole = int(tuples.sum())
@@ -56,7 +56,7 @@ class Surveyed:
         return trim(place, tuples, sizes, buckets, self._rules.thresholds)
 
     def _spreads(self, of: slice, hot: Mask, end_us: int) -> pa.Table | None:
-        """What is known of the values of some bins in a window, in the order of these."""
+        """The merged states of the values of `hot` bins in a window, sorted by bin."""
         if not self._rules.surveyed:
             return None
         rows = self._rows.take(pa.array(self._order[of][hot[self._bin[of]]]))
@@ -65,7 +65,7 @@ class Surveyed:
 
 
 def _needed(rules: Balancing, bins: pa.Table | None, tuples: Ints) -> Ints:
-    """How many tuples of each bin stand for it in all aggregates; all where none would do."""
+    """The sample size of each bin that is enough for all aggregates; all tuples if none is."""
     places = {name: i for i, (name, _) in enumerate(rules.surveyed)}
     answering, needed = rules.answering, np.zeros(len(tuples), np.int64)
     for answer in rules.held:
@@ -86,7 +86,7 @@ def _needed(rules: Balancing, bins: pa.Table | None, tuples: Ints) -> Ints:
 
 
 def _spread(bins: pa.Table, number: int) -> tuple[Ints, Floats, Floats]:
-    """How many values of an argument were looked at, their mean and their variance."""
+    """The number of surveyed values of an argument, their mean and their variance."""
     n = ints(bins, f"v{number}.n")
     x, xx = (flat(bins.column(f"v{number}.{part}")) for part in ("x", "xx"))
     with np.errstate(all="ignore"):

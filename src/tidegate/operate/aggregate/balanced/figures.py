@@ -1,7 +1,7 @@
-"""What is told of windows whose groups are trimmed: how even they were before and after it.
+"""The figures of windows whose groups are trimmed: how even the load was before and after.
 
-Loads are tuples that an instance evaluates. The **imbalance** is that of equation 3.1: how many
-more the fullest instance has than they have on average.
+A load is the number of tuples that an instance evaluates. The **imbalance** is that of equation
+3.1: how many more the fullest instance has than the mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tidegate.operate.kernels.order import Ints, Mask
 _HELD, _LEFT, _GROUPS, _SKIPPED = "held", "left", "trimmed_groups", "skipped_by"
 
 SKIPPED = "skipped"
-"""Whether nothing was looked for in a window; known where tuples are surveyed."""
+"""The figure that is 1 if the window was not searched for groups to trim. It is known where tuples
+are surveyed."""
 
 BALANCED_SHOWN = (
     ShownFigure("trimmed", "trimmed", "share", brief=True),
@@ -38,10 +39,10 @@ POINTLESS = {"trimmed": 0.0, "pointless": 1.0}
 
 
 class BalancedCounts(WindowTotals):
-    """How many tuples windows have, and how many of them are evaluated."""
+    """Counts the tuples of windows, and how many of them were evaluated."""
 
     def add(self, ends: Ints, found: Balanced, skipped: Mask) -> None:
-        """Rows by the ends of their windows, and whether nothing was looked for in these."""
+        """Add answered rows, by the ends of their windows; `skipped` marks windows not trimmed."""
         trimmed = found.looked_at < found.tuples
         self.add_rows(
             ends,
@@ -55,7 +56,7 @@ class BalancedCounts(WindowTotals):
 
 
 def balanced_window(told: ToldWindow) -> dict[str, float]:
-    """The figures of a window whose groups may have been trimmed; none where none could be."""
+    """The figures of a window; none where no group could be trimmed."""
     if not any(_HELD in values for values in told.closed.values()):
         return {}
     before, after = told.each(_HELD), told.each(_LEFT)

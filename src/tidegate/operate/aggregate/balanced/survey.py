@@ -1,10 +1,10 @@
-"""Surveys what the tuples of each pane are like, for the decision which groups are trimmed.
+"""Surveys the tuples of each pane, for the decision which groups are trimmed.
 
-A survey counts tuples by the hash of their key, in bins that are parts of buckets, and of one in
-eight of them, chosen by priority, keeps what gives the variance of their values. That is a CountMin
-sketch of one row: rare groups share bins, frequent ones stand out (section 7.4.3.1). All of it can
-be added up in any order, to the bit, so it does not depend on batches and tasks. It goes to all
-instances, one of which stores it; when a window closes all of them know all of it.
+A survey counts tuples in bins, by the hash of their key; a bin is a part of a bucket. For one tuple
+in eight, chosen by priority, it also sums what gives the variance of the values. That is a CountMin
+sketch of one row: rare groups share bins, and frequent ones stand out (section 7.4.3.1). Surveys
+add up exactly, in any order, so they do not depend on batches and tasks. They go to all instances,
+and one of these stores them. When a window closes, every instance has the whole survey.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tidegate.route.bucket import hash_of
 from tidegate.route.survey import LEAST_BINS
 
 SURVEY = "survey"
-"""What the segments hold, by the name that they have below the operator in a manifest."""
+"""The name of this part of the state in a manifest."""
 
 _BELOW = np.uint64(2**61)
-"""Of which priorities values are looked at: one in eight."""
+"""The values of tuples with a priority below this are surveyed: one in eight."""
 
 
 def bins_of(keys: Sequence[pa.Array], buckets: int) -> Ints:
-    """The bin of each row of keys; the bucket of a bin is its rest by the number of buckets."""
+    """The bin of each row of keys; the bucket of a bin is its number modulo the buckets."""
     bins: Ints = (hash_of(keys) % np.uint64(bins_in(buckets))).astype(np.int64)
     return bins
 
@@ -51,7 +51,7 @@ def bins_in(buckets: int) -> int:
 def survey_partials(
     rules: Balancing, spec: AggregateSpec, partials: pa.Table, buckets: int
 ) -> pa.Table:
-    """The survey of tuples that map tasks have put into lists; O(partials), and the values seen."""
+    """Survey tuples that map tasks have folded into lists; O(partials and surveyed values)."""
     held = rules.state.name
     sizes = ints(partials, f"{held}.n")
     rows = np.repeat(np.arange(len(sizes)), sizes) if rules.surveyed else np.empty(0, np.int64)
@@ -64,7 +64,7 @@ def survey_partials(
 
 
 def survey_rows(rules: Balancing, spec: AggregateSpec, rows: pa.Table, buckets: int) -> pa.Table:
-    """The survey of tuples that are routed as they are."""
+    """Survey tuples that are sent unfolded."""
     count = rows.num_rows
     words = priorities(rules.seed, ints(rows, "src"), ints(rows, "seq"))
     values = {name: flat(rows.column(name)) for name, _ in rules.surveyed}
@@ -74,7 +74,7 @@ def survey_rows(rules: Balancing, spec: AggregateSpec, rows: pa.Table, buckets: 
 
 
 SURVEYS = {BY_MAP.name: survey_partials, BY_INSTANCE.name: survey_rows}
-"""How what is dealt is surveyed, by who folds it."""
+"""The survey of what map tasks deal, by the name of the folding."""
 
 
 def _survey(
@@ -87,9 +87,9 @@ def _survey(
     words: Words,
     values: dict[str, pa.Array],
 ) -> pa.Table:
-    """The survey of a table with panes and keys, of `sizes` tuples a row.
+    """Survey a table with panes and keys, in which each row has `sizes` tuples.
 
-    `rows` has the row of each tuple, `words` its priority and `values` its arguments.
+    For each tuple, `rows` has its row, `words` its priority, and `values` its arguments.
     """
     survey = rules.survey(spec)
     if table.num_rows == 0:
@@ -114,7 +114,7 @@ def _survey(
 
 @dataclass(frozen=True)
 class SurveyState(SideState):
-    """Surveys, which go with their panes; one row for a bin, so that long panes have not many."""
+    """Keeps surveys as long as their panes; adds up the rows of a bin, so that there are few."""
 
     survey: AggregateSpec
 

@@ -1,9 +1,9 @@
 """Answers windows within an error bound, all groups of a window together.
 
-Each aggregate of each window is answered from the sample where its error is within the bound, and
-else exactly: all groups of a window together. What a sample that holds all tuples of a group says
-is exact. All of it depends on the tuples of a window alone, not on how they came: samples are in
-the order of priorities, and sums over them are made in that order.
+In each window an aggregate is answered from samples if its error is within the bound, and otherwise
+exactly; either way for all groups of the window. A sample that has all tuples of a group is exact.
+The answer depends only on the tuples of the window, not on how they came: samples are sorted by
+priority, and sums over them are made in that order.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from tidegate.operate.operator import InstanceWork
 
 @dataclass(frozen=True)
 class Answered:
-    """The columns that `Answering.columns` names, a row for each window and group.
+    """The columns of `Answering.columns`, with a row for each window and group.
 
-    `cells` are those of each aggregate, in the order of the query; `exact` are rows that are so in
-    all of them.
+    `cells` has the cells of each aggregate, in the order of the query. `exact` marks the rows in
+    which all aggregates are exact.
     """
 
     cells: list[Cells]
@@ -63,9 +63,9 @@ class Answered:
 
 
 def answer(rules: Answering, states: Mapping[str, States], ends: pa.Array) -> Answered:
-    """Answer windows whose groups are all here; `ends` says for each row of states its window.
+    """Answer windows whose groups are all here; `ends` has the window end of each row of states.
 
-    `states` are merged, by the names of the functions whose states they are.
+    `states` has the merged states of each function, by its name.
     """
     window = dense(rank(ends))
     windows = Windows(window.codes, window.n)
@@ -89,10 +89,9 @@ _WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
 
 @dataclass(frozen=True)
 class BoundedAnswer(WindowAnswer):
-    """From samples where these will do, else exactly: `answer`, for windows closed in part.
+    """Answers windows from samples where the error allows it, otherwise exactly.
 
-    A window goes to one instance with all of its groups, because the budget is divided among them
-    and their errors are put together.
+    All groups of a window go to one instance, because they share a budget and a bound.
     """
 
     answering: Answering
@@ -134,7 +133,7 @@ class BoundedAnswer(WindowAnswer):
 
 
 class _BoundedBatch(AnswerBatch):
-    """Merged windows, answered."""
+    """Answers merged windows, and collects their figures."""
 
     def __init__(self, rules: BoundedAnswer, spec: AggregateSpec, work: InstanceWork) -> None:
         super().__init__(spec)

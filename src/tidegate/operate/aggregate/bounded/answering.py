@@ -1,9 +1,8 @@
 """The rules of an aggregate WITH ERROR: from which state each function is answered.
 
-An aggregate is *kept* where panes have its exact value anyway, and answered from a sample where
-that costs: of every group and pane at least so many of the tuples that it sees. Beside the sample
-there is what gives a user's aggregate exactly, whose error the sample may turn out not to keep.
-Aggregates of the same arguments share a sample.
+A function is *kept* if panes have its exact value anyway. It is answered from a sample if the exact
+value would cost. Beside the sample of a user's aggregate, panes keep what computes it exactly: its
+error is known only when the sample is evaluated. Functions of the same arguments share a sample.
 """
 
 from __future__ import annotations
@@ -23,22 +22,21 @@ from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 
 MOST_ROWS = 10_000
-"""Of a sample whose size nobody has said: beyond it, exact sums are cheaper by far."""
+"""The largest sample without a budget: beyond it exact sums are much cheaper."""
 
 GROUPS = 1_000
-"""With how many groups in a window the largest of their rank errors is still within the bound."""
+"""The largest rank error of a window is within the bound for up to so many groups."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How one aggregate is answered: its way, and whose states that takes.
+    """How one aggregate is answered: in which way, and from which states.
 
-    `sampled` is the function that samples for it; without one it is exact. `state` is the name of
-    the state that has it exactly, for a user's aggregate the tuples to compute it from. Without
-    one, as for quantiles and for a user's aggregate that wants no fallback, the sample answers
-    alone, or has all tuples that it is drawn from. `means` give the exact means of its arguments,
-    where these are numbers: a sample that disagrees with them is not relied on. `text` is the
-    aggregate as the query writes it.
+    `way` is a value of `estimate.py`. `sampled` is the function that samples for the aggregate;
+    without one it is exact. `state` is the name of the state that computes it exactly; for a user's
+    aggregate that state has its tuples. It is None for quantiles, and for a user's aggregate
+    without fallback. `means` are functions with the exact means of the arguments that are numbers:
+    a sample that disagrees with them is not used. `text` is the aggregate as the query writes it.
     """
 
     function: Function
@@ -55,7 +53,7 @@ class Answer:
 
     @property
     def falls_back(self) -> bool:
-        """Whether it can be answered exactly where the sample will not do."""
+        """Whether it can be answered exactly where the sample is not good enough."""
         return self.state is not None or self.spills
 
     def renamed(self, names: Mapping[str, str]) -> Answer:
@@ -70,10 +68,10 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answering:
-    """What was asked for, and what it comes to for each aggregate of the query.
+    """What the query asked for, and how each of its aggregates is answered.
 
-    `window_rows` is the budget, and `budget_rows` how many tuples of a window each of its samples
-    may have: the budget divided by their number.
+    `window_rows` is the budget of a window. `budget_rows` is the part of each sample: the budget
+    divided by the number of samples.
     """
 
     error: float
@@ -92,30 +90,30 @@ class Answering:
 
     @property
     def by_value(self) -> bool:
-        """Whether quantiles too have errors of their values, which are known at the end only."""
+        """Whether the errors of quantiles are errors of values too, known only at the end."""
         return self.scale is Absolute
 
     @property
     def promise(self) -> Promise:
-        """What was asked for, in the terms of samples."""
+        """What the query asked for, as `approx` needs it."""
         return Promise(self.error, self.confidence, Metric(self.metric), self.scale)
 
     @property
     def rank_confidence(self) -> float:
-        """That of the rank error of each group, for all of them to be within it together."""
+        """The confidence of each group's rank error, so that all groups keep it together."""
         together = self.grouped and self.metric == Metric.MAX.value
         return 1 - (1 - self.confidence) / (GROUPS if together else 1)
 
     def quantile_rows(self, function: Function) -> int:
-        """How large a sample of a group must be for a quantile, whatever the values are."""
+        """The sample size of a group for a quantile; it does not depend on the values."""
         (fraction,) = function.parameters
         return rank_rows(self.error, self.rank_confidence, fraction)
 
     def samples_quantile(self, function: Function) -> bool:
-        """Whether samples can answer a quantile: that of one group is in the budget.
+        """Whether samples can answer a quantile: the sample of one group must fit in the budget.
 
-        Nobody knows before how large one has to be that bounds values. So it is drawn from all of
-        them, which a budget has on disk.
+        The sample size for an error of values is not known before the values are. So such a sample
+        is drawn from all values, and these are on disk only if there is a budget.
         """
         if self.by_value:
             return self.budget_rows is not None
@@ -123,7 +121,7 @@ class Answering:
 
     @property
     def mean_rows(self) -> int:
-        """The largest sample of a group that all but quantiles are answered from."""
+        """The largest sample of a group, for all functions except quantiles."""
         worth = MOST_ROWS
         if not self.by_value:
             worth = max(most(self.error, self.confidence), 2 * self.promise.pilot)
@@ -136,7 +134,7 @@ class Answering:
 
     @property
     def columns(self) -> list[pa.Field]:
-        """The columns that answers have: by aggregate a*, l* and h*, then e0."""
+        """The columns of answers: for each aggregate a*, l* and h* (value and ends), then e0."""
         fields = []
         for i, answer in enumerate(self.answers):
             fields += [pa.field(f"{letter}{i}", answer.function.result) for letter in "alh"]
@@ -147,7 +145,7 @@ class Answering:
         return replace(self, answers=tuple(answer.renamed(names) for answer in self.answers))
 
     def details(self) -> list[str]:
-        """What becomes of each aggregate, for people."""
+        """How each aggregate is answered, for people."""
         lines = [f"{answer.text}: {self._said(answer)}" for answer in self.answers]
         if self.budget_rows is not None:
             each = ""

@@ -1,4 +1,4 @@
-"""The cells of one aggregate over windows and groups, and estimates as numbers of its type."""
+"""The answers of one aggregate for windows and groups, with estimates as values of its type."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _INTEGER = {NEAREST: np.rint, DOWN: np.floor, UP: np.ceil}
 
 @dataclass(frozen=True)
 class Looked:
-    """What answering took of each row.
+    """How many tuples answering took, for each row.
 
-    `tuples` is how many the aggregate sees, `kept` how many of them are in the sample, `rows` how
-    many of these were looked at, and `needed` how many it would take, as far as they say. `spilled`
-    is how many are on disk for it, to draw from and to fall back on.
+    `tuples` is how many the aggregate sees, `kept` how many of them are in the sample, and `rows`
+    how many of these were evaluated. `needed` is an estimate of how many the error takes. `spilled`
+    is how many are on disk, to draw from or to fall back on.
     """
 
     tuples: Ints
@@ -36,11 +36,10 @@ class Looked:
 
 @dataclass(frozen=True)
 class Cells:
-    """An aggregate, a row for each window and group: its value, and between what the exact one is.
+    """The answers of one aggregate: a value for each window and group, and its interval.
 
-    `exact` says which values are exact themselves, and `error` how far off the others may be: in
-    relation to the value, or in ranks; 0 where they are exact. `looked` says what samples took, of
-    aggregates that have some.
+    `exact` marks exact values. `error` bounds the error of the others, relative to the value or in
+    ranks; it is 0 for exact ones. `looked` is None for an aggregate without samples.
     """
 
     value: pa.Array
@@ -58,10 +57,10 @@ def exactly(value: pa.Array) -> Cells:
 
 
 def alone(value: pa.Array, found: Interval, error: Floats, whole: Mask, looked: Looked) -> Cells:
-    """What samples say where nothing else does: exact only where they are the whole.
+    """Answers from samples without a fallback; `whole` marks samples that have all tuples.
 
-    Ends that are infinite, or no number of the type, are so in floats and NULL in integers. An
-    error of 1 is said for any that is larger.
+    An end that is infinite, or outside the range of the type, is infinite in floats and NULL in
+    integers. Errors above 1 are given as 1.
     """
     there = value.is_valid().to_numpy(zero_copy_only=False) & ~whole
     low, high = (_or_null(value, there, *end) for end in ((found.low, DOWN), (found.high, UP)))
@@ -83,9 +82,10 @@ def estimated(
     exact: pa.Array,
     looked: Looked,
 ) -> Cells:
-    """Estimates where chosen, as numbers of the type that exact values have, and else these.
+    """Estimates where `chosen`, as values of the type of `exact`; elsewhere the exact values.
 
-    Ends of intervals are rounded outwards. What a number of the type cannot be stays exact.
+    Ends of intervals are rounded outwards. Where an interval is outside the range of the type, the
+    exact value is used.
     """
     chosen = chosen & representable(found, exact.type)
     return Cells(
@@ -99,12 +99,12 @@ def estimated(
 
 
 def representable(found: Interval, type_: pa.DataType) -> Mask:
-    """Which intervals are in the range of a type."""
+    """Marks the intervals that are in the range of a type."""
     return _fits(found.low, type_) & _fits(found.high, type_)
 
 
 def _fits(values: Floats, type_: pa.DataType) -> Mask:
-    """Which are in the range of a type."""
+    """Marks the values that are in the range of a type."""
     most = np.inf
     if pa.types.is_integer(type_):
         most = 2.0 ** (type_.bit_width - 1)
@@ -115,7 +115,7 @@ def _fits(values: Floats, type_: pa.DataType) -> Mask:
 
 
 def _put(exact: pa.Array, chosen: Mask, values: Floats, way: str) -> pa.Array:
-    """A column with other values where chosen."""
+    """The column `exact` with other values where `chosen`."""
     if not chosen.any():
         return exact
     return pc.replace_with_mask(exact, pa.array(chosen), _rounded(values[chosen], exact.type, way))

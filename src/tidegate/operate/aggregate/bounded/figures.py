@@ -1,4 +1,4 @@
-"""What is told of windows within an error: which share of rows and tuples samples answered."""
+"""The figures of windows within an error: which share of rows and tuples came from samples."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ABSOLUTE_SHOWN = tuple(
     ShownFigure("absolute_error", "widest absolute error", brief=True) if f.name == _ERROR else f
     for f in ANSWERED_SHOWN
 )
-"""The same where errors are in the unit of the answers."""
+"""The figures where errors are in the unit of the answers."""
 
 
 class AnsweredWindows(WindowTotals):
-    """How many rows of windows are from samples, and what those were."""
+    """Counts the rows that came from samples, and the tuples of these samples."""
 
     def count(self, ends: Ints, exact: Mask, error: Floats, looked: Sequence[Looked]) -> None:
-        """Rows by the ends of their windows; `looked` has what each sample of them was."""
+        """Add rows, by the ends of their windows; `looked` has one entry for each sample."""
 
         def total(columns: Sequence[Ints]) -> Ints:
             added: Ints = np.sum(columns, axis=0, dtype=np.int64)
@@ -73,7 +73,7 @@ class AnsweredWindows(WindowTotals):
     def count_cells(
         self, rules: Answering, ends: Ints, exact: Mask, cells: Sequence[Cells]
     ) -> None:
-        """The same of aggregates that are answered one by one; a sample counts once."""
+        """Add rows of aggregates with cells; a sample that several of them share counts once."""
         by_sample: dict[str, Looked] = {}
         for answer, cell in zip(rules.answers, cells, strict=True):
             if answer.sampled is not None and cell.looked is not None:
@@ -88,7 +88,7 @@ class AnsweredWindows(WindowTotals):
 
 
 def answered_window(told: ToldWindow, rules: Answering) -> dict[str, float]:
-    """The figures of a window, from what its instances told."""
+    """The figures of a window, from what its instances reported; none without samples."""
     budget_rows = rules.window_rows
     totals = told.totals()
     if not totals.get(_TUPLES):
@@ -110,9 +110,9 @@ def answered_window(told: ToldWindow, rules: Answering) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RankedAnswer(WindowAnswer):
-    """Quantiles from samples of each group; ports take them and their ends out of the results.
+    """Quantiles from a sample of each group; ports take values and intervals out of the results.
 
-    `states` are the columns of closed windows that have them, and what was asked for.
+    `states` has the columns of closed windows with `Ranked` results, and their rules.
     """
 
     answering: Answering
@@ -136,7 +136,7 @@ class RankedAnswer(WindowAnswer):
 
 
 class RankedWindows(AnswerBatch):
-    """Takes in closed windows with the columns of quantiles, in the order of their ends."""
+    """Collects the figures of closed windows with columns of quantiles."""
 
     def __init__(self, spec: AggregateSpec, columns: RankedAnswer) -> None:
         super().__init__(spec)

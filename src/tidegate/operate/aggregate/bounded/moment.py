@@ -1,7 +1,7 @@
-"""Sums, means, variances and deviations from samples, or exactly where these will not do.
+"""Sums, means, variances and deviations from samples, or exactly where samples are not good enough.
 
-Panes keep their exact values, so that queries return those. This is how they are estimated where
-`tidegate.testing.sampled_means` or WITH BALANCE ... TRIM ALL asks for it.
+Panes keep the exact values of these functions, so queries normally get those. Samples are used only
+where `tidegate.testing.sampled_means` or WITH BALANCE ... TRIM ALL asks for it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tidegate.operate.kernels.order import Ints, floats
 
 
 def moment(found: SampledWindows) -> Cells:
-    """What the sample says in windows that it answers, else what the exact state does.
+    """Estimate the windows that the sample can answer; the others get the exact values.
 
-    A group that the sample has as a whole is exact in any case.
+    A group is exact too if the sample has all of its tuples.
     """
     kind, sizes = Kind(found.answer.way), _sizes(found)
     pilot = _sample(found, np.minimum(sizes, found.promise.pilot))
@@ -34,10 +34,10 @@ def moment(found: SampledWindows) -> Cells:
 
 
 def _sizes(found: SampledWindows) -> Ints:
-    """How much of the sample of each row is looked at.
+    """How many sampled tuples of each row are evaluated.
 
-    A budget is divided among the groups of its window. Without one, a first look at each group
-    says how much of it is needed.
+    A budget is divided among the groups of its window. Without one, a pilot of each group says how
+    many tuples are needed.
     """
     kept = found.sample.sizes
     if found.shares is not None:
@@ -50,7 +50,7 @@ def _sizes(found: SampledWindows) -> Ints:
 
 
 def _sample(found: SampledWindows, sizes: Ints) -> Sample:
-    """The values of the aggregate in so many tuples of each row."""
+    """The argument in the first `sizes` sampled tuples of each row."""
     (column,) = found.sample.columns
     taken = found.lowest(sizes)
     codes = found.sample.groups.codes[taken]

@@ -1,7 +1,7 @@
-"""Users' own aggregates from samples, as good as parts of the sample agree with each other.
+"""Users' own aggregates from samples; the error is how much parts of the sample differ.
 
-A first look at some hundred tuples of each group says how many are needed: those are looked at, or
-none where the sample has not half as many, and the window is computed exactly at once.
+A pilot of some hundred tuples of each group says how many tuples the error takes. If the sample has
+less than half of these, the window is computed exactly at once. Otherwise they are evaluated.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, Ints, Mask
 
 PART_ROWS = 2
-"""The fewest tuples of a part, so that none is empty, and more than one tuple says something."""
+"""The fewest tuples of a part: no part may be empty, and one tuple says little."""
 
 
 def own(found: SampledWindows) -> Cells:
-    """The aggregate of the sample in windows that it answers, else that of all tuples.
+    """Estimate the windows that the sample can answer; the others are computed from all tuples.
 
-    These were kept as they came, and are folded now: only of windows where it is needed. Where they
-    were not kept, the sample answers all windows, with intervals as wide as they are.
+    All tuples were kept unfolded, and are folded only for windows that need it. If they were not
+    kept, the sample answers all windows, however wide the intervals are.
     """
     falls_back, most = found.answer.falls_back, _most(found)
     first = np.minimum(most, max(found.promise.pilot, PARTS * PART_ROWS))
@@ -69,10 +69,7 @@ def own(found: SampledWindows) -> Cells:
 
 
 def _most(found: SampledWindows) -> Ints:
-    """How much of the sample of each row may be looked at: its share of the budget, or all of it.
-
-    Where nothing else answers, there is one group.
-    """
+    """How many sampled tuples of each row may be evaluated: its share of the budget, or all."""
     most = np.minimum(found.sample.sizes, found.rules.mean_rows)
     return most if found.shares is None else np.minimum(found.shares, most)
 
@@ -84,10 +81,10 @@ def _alpha(found: SampledWindows, sizes: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class _Look:
-    """The aggregate of so many sampled tuples of each row, and of each part of these.
+    """The aggregate over some sampled tuples of each row, and over each part of these.
 
-    NULL for rows of which none was looked at. Parts are in the order of `parts_of`, NaN of small
-    ones.
+    `result` is NULL for rows without such tuples. `of_parts` has PARTS values for each row, which
+    are NaN where there are too few tuples for parts.
     """
 
     result: pa.Array
@@ -99,7 +96,7 @@ class _Look:
 
     @staticmethod
     def at(found: SampledWindows, sizes: Ints) -> _Look:
-        """Every tuple is folded once: into its part, and parts are merged into rows."""
+        """Evaluate `sizes` tuples of each row: fold each into its part, then merge the parts."""
         function = found.answer.function
         family = function.family
         there = (sizes > 0) | (found.tuples == 0)
@@ -121,7 +118,7 @@ class _Look:
 
 
 def _open_ended(found: Interval, relied_on: Mask) -> Interval:
-    """Intervals without ends where they cannot be relied on."""
+    """Intervals that are infinite where they are not `relied_on`."""
     low = np.where(relied_on, found.low, -np.inf)
     return Interval(found.value, low, np.where(relied_on, found.high, np.inf))
 

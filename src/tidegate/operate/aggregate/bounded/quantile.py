@@ -1,4 +1,4 @@
-"""Quantiles from samples among aggregates that need the groups of a window together."""
+"""Quantiles from samples, in windows whose groups are all at one instance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate.approx.decision import Reason, decided
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked, exactly
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranked, Ranking
-from tidegate.operate.aggregate.sampled import as_lists
+from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Floats, Ints, Mask
 
 
 def quantile(found: SampledWindows) -> Cells:
-    """The quantile of the sample, and values of it between which that of all tuples is."""
+    """The quantile of the sample, with the sample values that bound the quantile of all tuples."""
     answer, sampled = found.answer, found.answer.sampled
     assert sampled is not None
     ranking: Ranking = sampled.parameters[0]
@@ -34,9 +34,9 @@ def quantile(found: SampledWindows) -> Cells:
 
 
 def drawn_quantile(found: SampledWindows) -> Cells:
-    """The same where the budget has room for what all groups of a window need, else exactly.
+    """The quantile from a drawn sample, if the budget has room for all groups; otherwise exactly.
 
-    What a group needs is known by how many tuples it has, so nothing is drawn in vain.
+    What a group needs follows from its number of tuples, so nothing is drawn in vain.
     """
     rules, function, tuples = found.rules, found.answer.function, found.tuples
     assert rules.budget_rows is not None
@@ -54,9 +54,9 @@ def drawn_quantile(found: SampledWindows) -> Cells:
 
 
 def drawn_value(found: SampledWindows) -> Cells:
-    """A quantile of the sample where the values are near between which that of all tuples is.
+    """The quantile of a drawn sample, if the values that bound it are near enough to each other.
 
-    The groups of a window share the budget. These values hold it whatever the distribution is.
+    The groups of a window share the budget. The bounds hold for any distribution of values.
     """
     rules, function, tuples = found.rules, found.answer.function, found.tuples
     assert found.shares is not None
@@ -74,7 +74,7 @@ def drawn_value(found: SampledWindows) -> Cells:
 
 
 def _ranked(found: SampledWindows, ranking: Ranking, sizes: Ints) -> pa.Array:
-    """What so many drawn values of each row say."""
+    """The result of `Ranked` over the first `sizes` drawn values of each row."""
     taken = pa.array(found.lowest(sizes))
     columns = [pa.array(found.sample.priority), *found.sample.columns]
     lists = as_lists(sizes, [column.filter(taken) for column in columns])
@@ -85,7 +85,7 @@ def _ranked(found: SampledWindows, ranking: Ranking, sizes: Ints) -> pa.Array:
 def _cells(
     found: SampledWindows, result: pa.Array, exact: Mask, error: Floats, looked: Looked
 ) -> Cells:
-    """What samples say, and all values of rows that are to be exact."""
+    """The sampled results, with the rows that `exact` marks computed from all values."""
     value = found.exactly(result.field("value0"), exact)
     low, high = (pc.if_else(pa.array(exact), value, result.field(end)) for end in ("low0", "high0"))
     return Cells(value, low, high, exact | (looked.rows >= looked.tuples), error, looked)

@@ -1,4 +1,4 @@
-"""What a function is answered from: its merged states, its sample, the windows of its groups."""
+"""The input of an answer: the merged states of one function, its sample, and the windows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from tidegate.operate.aggregate.drawn import drawn_rows
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
 from tidegate.operate.aggregate.sampled import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
 @dataclass(frozen=True)
 class SampledWindows:
-    """One aggregate of windows whose groups are all here: a row for each window and group.
+    """One aggregate over windows whose groups are all here; a row is a window and group.
 
-    `states` are merged, by the names of the functions whose states they are; `windows` says of
-    which window each row is.
+    `states` has the merged states of each function, by its name. `windows` has the window of each
+    row.
     """
 
     rules: Answering
@@ -43,34 +44,34 @@ class SampledWindows:
 
     @cached_property
     def sample(self) -> SampledRows:
-        """The tuples to take samples from, row after row and by priority in each."""
+        """The sampled tuples, row after row, each sorted by priority."""
         states = self.sampled_states
         return drawn_rows(states) if self.answer.spills else rows_of(states)
 
     @cached_property
     def crowded(self) -> Mask:
-        """Windows with more groups than the budget has rows: no sample is looked at there."""
+        """Marks windows with more groups than the budget has rows: no sample is used there."""
         budget = self.rules.budget_rows
         groups = self.windows.groups()
         return np.zeros(len(groups), np.bool_) if budget is None else groups > budget
 
     @cached_property
     def tuples(self) -> Ints:
-        """How many tuples of each row the aggregate sees, sampled or not."""
+        """How many tuples the aggregate sees in each row, sampled or not."""
         count: Ints = self.sampled_states[0].to_numpy()
         return count
 
     @cached_property
     def shares(self) -> Ints | None:
-        """How much of its window's budget each row has; None where there is no budget.
+        """Each row's share of its window's budget; None where there is no budget.
 
-        The rows of a window stand together. Where they are too many, none has any.
+        The rows of a window must be adjacent. In a crowded window all shares are 0.
         """
         budget = self.rules.budget_rows
         if budget is None:
             return None
         window = self.windows.of_group
-        first = np.flatnonzero(np.append(True, window[1:] != window[:-1]))
+        first = np.flatnonzero(run_starts(window))
         shares = [
             np.zeros(len(counts), np.int64) if len(counts) > budget else congress(counts, budget)
             for counts in np.split(self.tuples, first[1:])
@@ -78,13 +79,13 @@ class SampledWindows:
         return np.concatenate(shares)
 
     def lowest(self, sizes: Ints) -> Mask:
-        """Of the sampled tuples, those that are among so many of lowest priority in their row."""
+        """Marks the `sizes` sampled tuples of lowest priority in each row."""
         return self.sample.ranks < sizes[self.sample.groups.codes]
 
     def agrees(self, sizes: Ints) -> Mask:
-        """Rows in which so much of the sample has nearly the mean that each argument has.
+        """Marks rows in which the mean of the sample is near the exact mean, for each argument.
 
-        What no sampled tuple shows, such as one huge value, a sum over all tuples does.
+        A single huge value may be in no sample, but it always shows in the exact mean.
         """
         taken, agreed = self.lowest(sizes), np.ones(len(sizes), np.bool_)
         codes = self.sample.groups.codes[taken]
@@ -100,16 +101,16 @@ class SampledWindows:
         return agreed
 
     def looked(self, rows: Ints, needed: Ints) -> Looked:
-        """What was looked at of the samples, and what is on disk for them."""
+        """The numbers of tuples, where `rows` were evaluated and `needed` would be enough."""
         spilled = self.tuples if self.answer.spills else np.zeros_like(self.tuples)
         return Looked(self.tuples, self.sample.sizes, rows, needed, spilled)
 
     def exact_where(self, wanted: Mask) -> pa.Array:
-        """Results that are exact where wanted, for an aggregate whose exact state is kept."""
+        """Results that are exact at least where wanted, from the exact state."""
         return self.answer.function.family.finish(self.exact_states)
 
     def exactly(self, known: pa.Array, wanted: Mask) -> pa.Array:
-        """Results, of all tuples of a row where wanted, which were kept as they came."""
+        """The results `known`, computed from all kept tuples of a row where wanted."""
         if not wanted.any():
             return known
         held = [column.filter(pa.array(wanted)) for column in self._tuple_states]
@@ -120,7 +121,7 @@ class SampledWindows:
 
     @property
     def _tuple_states(self) -> States:
-        """All tuples of each row: how many, and by argument a list of them."""
+        """All tuples of each row: their number, and a list for each argument."""
         if not self.answer.spills:
             return self.exact_states
         count, _, *columns = self.sampled_states
@@ -128,7 +129,7 @@ class SampledWindows:
 
     @property
     def sampled_states(self) -> States:
-        """The states that are samples for the aggregate."""
+        """The states with the samples of the aggregate."""
         assert self.answer.sampled is not None
         return self.states[self.answer.sampled.name]
 

@@ -1,4 +1,4 @@
-"""APPROX_COUNT_DISTINCT: how many different values, from sketches of a bounded size."""
+"""APPROX_COUNT_DISTINCT: the number of different values, from sketches of a bounded size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidegate.operate.kernels.order import valid
 from tidegate.route.bucket import hash_of
 
 _ERROR = 1.04
-"""The relative standard error of a sketch is this, divided by the root of its registers."""
+"""The relative standard error of a sketch is this divided by the square root of its registers."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class ApproximateCount:
 
 
 def _words(column: pa.Array) -> Words:
-    """64 bits for every value, equal where values are; of texts, each different one is hashed once.
+    """A 64-bit hash of every value; different texts are hashed once each.
 
-    The hash is part of what a checkpoint means: sketches in it were made with it.
+    The hash must never change: a checkpoint has sketches that were made with it.
     """
     if len(column) == 0:
         return np.empty(0, np.uint64)

@@ -17,7 +17,7 @@ from tidegate.operate.kernels.order import Ints
 
 @dataclass(frozen=True)
 class ChosenValue:
-    """A function whose value is that of one tuple: states are rows, so merging is folding."""
+    """The base of functions whose value is that of one tuple: to merge states is to fold rows."""
 
     type: pa.DataType
 
@@ -61,13 +61,13 @@ class EdgeValue(ChosenValue):
         rows = rows_in_order(ts, src, seq)
         rows = rows if self.last else rows[::-1]
         chosen = np.empty(groups.n, np.int64)
-        chosen[groups.codes[rows]] = rows
+        chosen[groups.codes[rows]] = rows  # the last row of a group stays
         picked = pa.array(chosen)
         return [column.take(picked) for column in columns]
 
 
 def rows_in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:
-    """The rows by (ts, src, seq); one pass when they come that way."""
+    """The permutation that sorts rows by (ts, src, seq); one pass if they are sorted already."""
     same = ts[1:] == ts[:-1]
     later = (src[1:] > src[:-1]) | ((src[1:] == src[:-1]) & (seq[1:] >= seq[:-1]))
     if bool(np.all((ts[1:] > ts[:-1]) | (same & later))):

@@ -1,4 +1,4 @@
-"""ExactSums: the base of functions of exact sums, which panes keep and windows add or slide."""
+"""The base of functions that are computed from exact sums, which can be added in any order."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ExactSums:
     """Exact sums of one or two columns and of products, over tuples in which none is NULL."""
 
     columns: ClassVar[str] = "xy"
-    """Their names in the state, a letter each."""
+    """The names of the columns in the state, one letter each."""
 
     products: ClassVar[tuple[tuple[int, int], ...]] = ()
-    """Of which pairs of columns the sum of products is kept."""
+    """The pairs of columns whose sum of products is kept."""
 
     result = pa.float64()
 

@@ -1,4 +1,4 @@
-"""MIN, MAX, BOOL_AND and BOOL_OR: the one value of each pane that matters."""
+"""MIN, MAX, BOOL_AND and BOOL_OR: a pane keeps one value of each group."""
 
 from __future__ import annotations
 

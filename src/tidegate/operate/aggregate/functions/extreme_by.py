@@ -49,7 +49,7 @@ class ExtremeBy(ChosenValue):
         order = rows_in_order(*places)
         winner_last = tied[order if self.last else order[::-1]]
         chosen = np.full(groups.n, -1, np.int64)
-        chosen[codes[winner_last]] = rows[winner_last]
+        chosen[codes[winner_last]] = rows[winner_last]  # the last row of a group stays
         without = chosen < 0
         winners = pa.array(chosen, mask=without if bool(without.any()) else None)
         return [column.take(winners) for column in columns]

@@ -21,7 +21,7 @@ from tidegate.operate.aggregate.functions.holistic import DistinctValues
 from tidegate.operate.aggregate.parameter import Text, Way
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups, rank
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, valid
 
 _SOME_ONLY = "a list of some of the values is not one of all"
@@ -33,8 +33,8 @@ _PLACE = ("ts", "src", "seq")
 class Gathered:
     """The values that are not NULL, by keys and then in the total order; an empty list for none.
 
-    Its columns are the value, a key for each of `ways`, ts, src and seq, and its state is a list
-    of each of them in that order, so that it is the same for any division of the rows.
+    Its columns are the value, a key for each of `ways`, then ts, src and seq. Its state is a sorted
+    list of each of them, so that the state is the same for any division of the rows.
     """
 
     type: pa.DataType
@@ -63,18 +63,17 @@ class Gathered:
         return states[0]
 
     def _lists(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        """The rows of each group in their order as lists; one pass where they come that way."""
+        """The rows of each group as sorted lists; one pass if they are sorted already."""
         keys = [_placed(c, way) for c, way in zip(columns[1:], self.ways, strict=False)]
         sort_keys = [groups.codes, *keys, *(c.to_numpy() for c in columns[-len(_PLACE) :])]
         if not _ascending(sort_keys):
             picked = pa.array(np.lexsort(sort_keys[::-1]))
             columns = [column.take(picked) for column in columns]
-        offsets = list_offsets(groups.counts)
-        return [pa.ListArray.from_arrays(offsets, column) for column in columns]
+        return as_lists(groups.counts, columns)
 
 
 def _placed(column: pa.Array, way: Way) -> Ints:
-    """Numbers in the order that a key asks for; NULL is the smallest or the greatest of them."""
+    """Numbers in the order of a key with its direction; NULL is the lowest or the highest."""
     ranked = rank(column)
     codes = ranked.size - ranked.codes if way.descending else ranked.codes
     mask = valid(column)
@@ -84,7 +83,7 @@ def _placed(column: pa.Array, way: Way) -> Ints:
 
 
 def _ascending(keys: Sequence[Ints]) -> bool:
-    """Whether rows are in the order of these keys already."""
+    """Whether rows are sorted by these keys already."""
     open_ = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
     for key in keys:
         if bool(np.any(open_ & (key[1:] < key[:-1]))):

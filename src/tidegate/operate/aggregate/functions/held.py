@@ -1,4 +1,4 @@
-"""Held: the tuples of a group with their priorities, for who trims groups when a window closes."""
+"""Held: the tuples of a group with their priorities, until the window closes (WITH BALANCE)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tidegate.operate.kernels.group import Groups
 
 @dataclass(frozen=True)
 class Held:
-    """All tuples of a group: how many, whether to trim them, their priorities and arguments.
+    """All tuples of a group: their number, whether to trim them, their priorities and arguments.
 
-    Lists are in any order. Nothing is to be trimmed until somebody who knows all groups of a window
-    has said so, in the column `trim`; what is merged is trimmed where one part of it is.
+    The order inside the lists is not defined. `trim` is false until the answer, which knows all
+    groups of a window, sets it. A merged group is trimmed if one of its parts is.
     """
 
     types: tuple[pa.DataType, ...]

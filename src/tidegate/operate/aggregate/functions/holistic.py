@@ -16,8 +16,8 @@ from tidegate.operate.aggregate.definition import (
 from tidegate.operate.aggregate.estimate import QUANTILES
 from tidegate.operate.aggregate.parameter import Parameter
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, rank_integers
-from tidegate.operate.kernels.lists import inside_lists, list_bounds, list_offsets, list_sizes
+from tidegate.operate.kernels.group import Groups, rank_integers, run_starts
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_bounds, list_sizes
 from tidegate.operate.kernels.order import (
     Floats,
     Ints,
@@ -42,10 +42,10 @@ class Quantile:
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         groups = groups.where(valid(columns[0]))
-        return [_sorted_lists(groups, one_zero(floats(columns[0].drop_null())))]
+        return _sorted_lists(groups, one_zero(floats(columns[0].drop_null())))
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return [_sorted_lists(inside_lists(groups, states[0]), floats(states[0].flatten()))]
+        return _sorted_lists(inside_lists(groups, states[0]), floats(states[0].flatten()))
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         sizes = list_sizes(states[0])
@@ -66,16 +66,17 @@ class Quantile:
         return self.of_places(last - first, Sliding(values, first, last).places)
 
     def of_places(self, sizes: Ints, places: Callable[[Ints], tuple[Floats, Floats]]) -> pa.Array:
-        """The quantiles of groups of these sizes, whose values in order `places` gives.
+        """The quantiles of groups of these sizes.
 
-        It is asked for places and gives the values there and those after them.
+        `places` gives the values at places among the sorted values of the groups, and the next
+        values.
         """
         place = self._place(sizes)
         below, above = places(np.floor(place).astype(np.int64))
         return self._between(below, above, place, sizes == 0)
 
     def _place(self, sizes: Ints) -> Floats:
-        """Where the quantile lies among so many values in order, between two of them or at one."""
+        """The place of the quantile among the sorted values, which may be between two of them."""
         place: Floats = np.maximum(sizes - 1, 0) * self.fraction
         return place
 
@@ -103,10 +104,10 @@ class DistinctValues:
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         groups = groups.where(valid(columns[0]))
-        return [_distinct_lists(groups, columns[0].drop_null())]
+        return _distinct_lists(groups, columns[0].drop_null())
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return [_distinct_lists(inside_lists(groups, states[0]), states[0].flatten())]
+        return _distinct_lists(inside_lists(groups, states[0]), states[0].flatten())
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         return states[0]
@@ -129,20 +130,17 @@ class Distinct(DistinctValues):
         return pa.array(distinct_counts(codes.codes, codes.size, *bounds))
 
 
-def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
-    return pa.ListArray.from_arrays(
-        list_offsets(groups.counts), pa.array(sorted_values(groups, values))
-    )
+def _sorted_lists(groups: Groups, values: Floats) -> States:
+    return as_lists(groups.counts, [pa.array(sorted_values(groups, values))])
 
 
-def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:
+def _distinct_lists(groups: Groups, column: pa.Array) -> States:
     values = ordered(canonical(column))
     order = sorted_rows(groups, values.keys)
     codes, keys = groups.codes[order], values.keys[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
+    new = run_starts(codes, keys)
     counts = np.bincount(codes[new], minlength=groups.n)
-    return pa.ListArray.from_arrays(list_offsets(counts), values.decode(keys[new]))
+    return as_lists(counts, [values.decode(keys[new])])
 
 
 QUANTILE = AggregateFunction(

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ORDERED, DescendingFunction, WithinFunction
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.group import Groups, run_starts
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, canonical, ordered, valid
 from tidegate.operate.kernels.sort import sorted_rows
 from tidegate.operate.kernels.total import sum_integers
@@ -21,8 +21,8 @@ from tidegate.operate.kernels.total import sum_integers
 class Mode:
     """The most frequent value that is not NULL, the smallest or the greatest of those that tie.
 
-    NaN equals NaN and -0.0 equals 0.0. State: the different values, ascending, and how often each
-    of them occurs.
+    NaN equals NaN and -0.0 equals 0.0. The state has the different values, ascending, and how often
+    each occurs.
     """
 
     type: pa.DataType
@@ -54,27 +54,22 @@ class Mode:
         found = np.flatnonzero(counts == most[codes])
         found = found if self.greatest else found[::-1]
         chosen = np.full(len(sizes), -1, np.int64)
-        chosen[codes[found]] = found
+        chosen[codes[found]] = found  # the last value of a group stays
         return states[0].flatten().take(pa.array(chosen, mask=chosen < 0))
 
 
 def _counted(groups: Groups, values: pa.Array, counts: Ints) -> States:
     """The different values of each group, ascending, and the sums of their counts."""
     if len(values) == 0:
-        empty = list_offsets(np.zeros(groups.n, np.int64))
-        return [pa.ListArray.from_arrays(empty, of) for of in (values, pa.array(counts))]
+        return as_lists(np.zeros(groups.n, np.int64), [values, pa.array(counts)])
     coded = ordered(values)
     order = sorted_rows(groups, coded.keys)
     codes, keys = groups.codes[order], coded.keys[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
+    new = run_starts(codes, keys)
     runs = Groups(np.cumsum(new) - 1, int(new.sum()))
-    offsets = list_offsets(np.bincount(codes[new], minlength=groups.n))
     totals = pa.array(sum_integers(runs, counts[order]))
-    return [
-        pa.ListArray.from_arrays(offsets, coded.decode(keys[new])),
-        pa.ListArray.from_arrays(offsets, totals),
-    ]
+    sizes = np.bincount(codes[new], minlength=groups.n)
+    return as_lists(sizes, [coded.decode(keys[new]), totals])
 
 
 MODE = WithinFunction(

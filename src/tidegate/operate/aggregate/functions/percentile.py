@@ -19,7 +19,7 @@ from tidegate.operate.aggregate.functions.holistic import Quantile
 from tidegate.operate.aggregate.parameter import Parameter
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Floats, Ints, canonical, floats, ordered, valid
 from tidegate.operate.kernels.sort import sorted_rows
 
@@ -40,10 +40,10 @@ class QuantileFromAbove(Quantile):
 
 @dataclass(frozen=True)
 class DiscretePercentile:
-    """The first value, in this order, that at least this share of the values do not come after.
+    """The first value v, in this order, such that at least this share of the values are up to v.
 
-    Of any type with an order; NULL for a group of NULLs. State: the values, ascending, with one
-    NaN and one zero.
+    For any type with an order; NULL for a group of NULLs. The state has the sorted values, with one
+    kind of NaN and of zero.
     """
 
     type: pa.DataType
@@ -76,7 +76,7 @@ class DiscretePercentile:
 
     def _sorted(self, groups: Groups, values: pa.Array) -> States:
         order = sorted_rows(groups, ordered(values).keys)
-        return [pa.ListArray.from_arrays(list_offsets(groups.counts), values.take(pa.array(order)))]
+        return as_lists(groups.counts, [values.take(pa.array(order))])
 
 
 PERCENTILE_CONT = WithinFunction(

@@ -1,6 +1,6 @@
-"""SPREAD: how far apart values are, for what is said of estimates; no user can call it.
+"""SPREAD: mean and variance of values, for the figures of estimates; users cannot call it.
 
-It is in no result, so that its sums need not be exact: they are doubles, which cost little.
+No result depends on it, so its sums need not be exact: they are doubles, which cost little.
 """
 
 from __future__ import annotations

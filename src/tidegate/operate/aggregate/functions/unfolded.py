@@ -1,4 +1,4 @@
-"""The arguments of a user's aggregate as they came, folded only where nothing less will do."""
+"""The arguments of a user's aggregate, kept unfolded: they are folded only where a sample fails."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 from tidegate.operate.aggregate.definition import ANYTHING, MOST_ARGUMENTS, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Ints
 
 
 @dataclass(frozen=True)
 class Unfolded:
-    """All tuples of a group, a list for each argument; in any order, which must not matter.
+    """All tuples of a group, a list for each argument, in any order; its result is their number.
 
-    Its result is how many there are.
+    The order must not matter to the function that folds them later.
     """
 
     types: tuple[pa.DataType, ...]
@@ -42,23 +43,22 @@ class Unfolded:
 
 
 def unfolded_rows(states: Sequence[pa.Array]) -> tuple[Groups, list[pa.Array]]:
-    """The tuples that states hold: the number of its state for each, and the arguments."""
+    """The tuples in states, with the number of its state as the group of each."""
     sizes: Ints = states[0].to_numpy()
     codes = np.repeat(np.arange(len(sizes)), sizes)
     return Groups(codes, len(sizes)), [column.flatten() for column in states[1:]]
 
 
 def listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
-    """How many rows each group has, and these as lists, by column, in their order.
+    """The number of rows of each group, and a list of its rows for each column, in their order.
 
-    Nothing is copied where they stand together already.
+    Nothing is copied if the rows of each group are adjacent already.
     """
     codes, counts = groups.codes, groups.counts
-    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
     if not bool(np.all(codes[1:] >= codes[:-1])):
         picked = pa.array(groups.order)
         columns = [pc.take(column, picked) for column in columns]
-    return [pa.array(counts), *(pa.ListArray.from_arrays(offsets, c) for c in columns)]
+    return [pa.array(counts), *as_lists(counts, columns)]
 
 
 UNFOLDED = AggregateFunction(

@@ -1,7 +1,7 @@
-"""The columns that Avro types become, as Spark has them.
+"""Maps Avro types to the types of columns, as Spark does.
 
-A union with null is a column that may be NULL. Other unions of whole numbers, or of fractions, are
-the wider one; any other is a struct of `member0`, `member1` and so on, of which one is not NULL.
+A union with null is a nullable column. A union of whole numbers, or of fractions, is the wider of
+its types. Any other union is a struct of `member0`, `member1` and so on, one of which is not NULL.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Turns what the decoding loop found into columns of the reader's schema.
+"""Turns what the decoding loop read into columns of the reader's schema.
 
-The rules are Avro's for resolving a writer's schema: fields are found by name or alias, those the
-writer lacks have their default, numbers are promoted, unions are matched branch by branch. They are
-applied to whole columns.
+It applies Avro's rules of schema resolution to whole columns: fields are found by name or alias,
+fields that the writer lacks get their default, numbers are promoted, unions are matched branch by
+branch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def columns_of(
 ) -> dict[str, pa.Array]:
     """Some fields of the reader's record, for all values that were taken.
 
-    MisfitError or ArrowInvalid where one of the values does not fit; which one, is not told.
+    Raises MisfitError or ArrowInvalid where a value does not fit, without saying which one.
     """
     build = _Builder(streams)
     fields = {f.name: f for f in reader.fields}
@@ -48,14 +48,14 @@ def columns_of(
 
 
 def matched_field(writer: AvroType, field: AvroField) -> int | None:
-    """The place of the writer's field that a reader's field is, by its name or an alias of it."""
+    """The index of the writer's field for a reader's field, by its name or an alias."""
     names = [f.name for f in writer.fields]
     return next((names.index(n) for n in (field.name, *field.aliases) if n in names), None)
 
 
 @lru_cache(maxsize=4096)
 def misfit(writer: AvroType, reader: AvroType, path: str = "") -> str | None:
-    """Why no value of a writer's type is one of a reader's; None where some may be."""
+    """Why no value of a writer's type fits a reader's type; None where some may fit."""
     if writer.kind == "union":
         whys = [misfit(part, reader, path) for part in writer.parts]
         return whys[0] if whys and all(whys) else None
@@ -80,7 +80,7 @@ def misfit(writer: AvroType, reader: AvroType, path: str = "") -> str | None:
 
 
 def _alike(writer: AvroType, reader: AvroType) -> bool:
-    """Whether two types, which are no unions, match without a look at what is inside of them."""
+    """Whether two types match, other than unions, without looking at types inside them."""
     if writer.kind != reader.kind:
         return reader.kind in _PROMOTED.get(writer.kind, ())
     if writer.kind == "fixed":
@@ -96,7 +96,7 @@ def _named_alike(writer: AvroType, reader: AvroType) -> bool:
 
 
 def _branch(writer: AvroType, union: AvroType) -> int | None:
-    """The branch of a reader's union that a type goes to: its own kind, or one it promotes to."""
+    """The branch of a reader's union for a type: of its own kind, or one it promotes to."""
     own = [i for i, p in enumerate(union.parts) if p.kind == writer.kind]
     full = [i for i in own if union.parts[i].name == writer.name]
     named = [i for i in own if _named_alike(writer, union.parts[i])]
@@ -109,7 +109,7 @@ def _branch(writer: AvroType, union: AvroType) -> int | None:
 
 
 class _Builder:
-    """Columns of one run of the loop, by place in the writer's schema and the reader's type."""
+    """Builds columns from one run of the loop, by the writer's place and the reader's type."""
 
     def __init__(self, streams: Streams) -> None:
         self.streams = streams
@@ -123,7 +123,7 @@ class _Builder:
         return pa.repeat(default_value(field)[0], rows)
 
     def build(self, spot: Spot, reader: AvroType, rows: int) -> pa.Array:
-        """The `rows` values that were read at a place, as the reader has them."""
+        """The `rows` values that were read at a place, in the reader's type."""
         if spot.type.kind == "union":
             return self._union(spot, reader, rows)
         if reader.kind == "union":
@@ -156,7 +156,7 @@ class _Builder:
         return pa.MapArray.from_arrays(pa.array(offsets), keys, items, type=type_)
 
     def _union(self, spot: Spot, reader: AvroType, rows: int) -> pa.Array:
-        """The values of each branch by themselves, then all of them in the order of the rows."""
+        """Build the values of each branch, then put all of them into the order of the rows."""
         branches = self.streams.of(spot.slot)
         counts = np.bincount(branches, minlength=len(spot.below))
         type_ = arrow_type(reader)
@@ -172,6 +172,7 @@ class _Builder:
             first += count
         if len(chunks) == 1 and first == rows:
             return chunks[0]
+        # `at` has for each row its place in the chunks, -1 for null, which has no values to build.
         joined = pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
         return joined.take(pa.array(at, mask=at < 0))
 
@@ -238,7 +239,7 @@ class _Builder:
 
 
 def _numbers(numbers: Int64s, writer: AvroType, reader: AvroType, type_: pa.DataType) -> pa.Array:
-    """Numbers as the reader has them; the unit of times is the writer's where it says one."""
+    """Numbers in the reader's type; the unit of times is the writer's, if it names one."""
     if writer.kind == "double":
         return pa.array(numbers.view(np.float64))
     if writer.kind == "float":

@@ -1,9 +1,9 @@
 """The compiled loop that runs values through the steps of a writer's schema.
 
-A step is a row of four numbers: what to read, the stream that gets what was read, and two more that
-depend on it. Streams are of whole numbers of 64 bits: of fractions the bits, of texts and bytes a
-start and a length, of unions the branch, of arrays and maps the number of items. A value that does
-not follow the steps to its last byte leaves nothing in the streams.
+A step is a row of four numbers: what to read, the stream that receives it, and two more whose
+meaning depends on the first. Streams hold 64-bit integers: the bits of a fraction, the start and
+length of a text or of bytes, the branch of a union, the number of items of an array or a map. A
+value that does not follow the steps to its last byte leaves nothing in the streams.
 
 Importing this module imports Numba; see `machine_code`.
 """
@@ -51,7 +51,7 @@ from tidegate.source.message.avro.step import (
 
 @part
 def _varint(data: Any, at: Any, stop: Any) -> Any:
-    """A whole number and where it ends; a negative place says what is wrong."""
+    """A zigzag varint and the place behind it; a negative place is a fault."""
     found, shift = np.uint64(0), np.uint64(0)
     while True:
         if at >= stop:
@@ -70,7 +70,7 @@ def _varint(data: Any, at: Any, stop: Any) -> Any:
 
 @part
 def _bits(data: Any, at: Any, width: Any) -> Any:
-    """Bytes as a number, the least first."""
+    """A little-endian number of `width` bytes."""
     found = np.uint64(0)
     for i in range(width):
         found |= np.uint64(data[at + i]) << np.uint64(8 * i)
@@ -109,7 +109,8 @@ def _is_text(data: Any, at: Any, stop: Any) -> Any:
 
 @part
 def _decimal(data: Any, at: Any, stop: Any) -> Any:
-    """Bytes as the low and high half of 128 bits, and whether they are so many at most."""
+    """A big-endian decimal as the low and high half of 128 bits, and whether it fits into them."""
+    # Longer texts fit where all bytes in front only repeat the sign.
     fill = np.uint64(0)
     if at < stop and data[at] >= 128:
         fill = ~fill
@@ -128,7 +129,7 @@ def _decimal(data: Any, at: Any, stop: Any) -> Any:
 
 @part
 def _sized(op: Any, data: Any, first: Any, end: Any) -> Any:
-    """What texts, bytes and decimals leave in their two streams, and what is wrong, or 0."""
+    """The two stream numbers of a text, bytes or a decimal, and the fault, or 0."""
     if op == TEXT and not _is_text(data, first, end):
         return np.int64(0), np.int64(0), np.int64(BAD_TEXT)
     if op == DECIMAL_BYTES:
@@ -139,7 +140,7 @@ def _sized(op: Any, data: Any, first: Any, end: Any) -> Any:
 
 @part
 def _fixed(op: Any, data: Any, at: Any, width: Any) -> Any:
-    """What fields of one width leave, whether in two streams, and what is wrong, or 0."""
+    """The stream numbers of a field of fixed width, whether there are two, and the fault, or 0."""
     if op == FIXED:
         return at, width, True, np.int64(0)
     if op == DECIMAL_FIXED:
@@ -152,9 +153,9 @@ def _fixed(op: Any, data: Any, at: Any, width: Any) -> Any:
 
 @part
 def _block(data: Any, at: Any, stop: Any) -> Any:
-    """How many items of an array follow, and where; a size in bytes that is there is passed."""
+    """How many items the next block of an array has, and where they begin."""
     count, end = _varint(data, at, stop)
-    if end >= 0 and count < 0:
+    if end >= 0 and count < 0:  # a negative count is followed by the size of the block in bytes
         count = -count
         _, end = _varint(data, end, stop)
     return count, end
@@ -162,7 +163,7 @@ def _block(data: Any, at: Any, stop: Any) -> Any:
 
 @part
 def _put(base: Any, counts: Any, out: Any, slot: Any, value: Any) -> None:
-    """Append to a stream, or only count."""
+    """Append to a stream; only count where `out` is empty."""
     if len(out) > 0:
         out[base[slot] + counts[slot]] = value
     counts[slot] += 1
@@ -181,9 +182,9 @@ def _one(
     left: Any,
     total: Any,
 ) -> Any:
-    """Run one value through all steps; where it went wrong, and why, or 0 for nothing.
+    """Run one value through all steps; the place where it ended, and the fault, or 0.
 
-    By level of arrays `left` has the items of a block to come, `total` all items so far.
+    For each level of arrays `left` has the items that remain in the block, `total` those so far.
     """
     at, pc, depth, items = start, 0, 0, 0
     while pc < len(steps):
@@ -231,6 +232,8 @@ def _one(
                 if end < 0:
                     return at, -end
                 items += count
+                # Items of null take no bytes, so a value of a few bytes could claim 2**62 of them.
+                # Items beyond the bytes of the value are limited, so that the loop must end.
                 if count < 0 or items < 0 or items > stop - start + SPARE_ITEMS:
                     return at, BAD_COUNT
                 at = end
@@ -260,10 +263,12 @@ def _decode(
     places: Any,
     faults: Any,
 ) -> None:
-    """Run values [starts, stops) of `data` through steps; with an empty `out` count only.
+    """Run values [starts, stops) of `data` through the steps; only count where `out` is empty.
 
-    `base` has the place in `out` of each stream, `counts` gets their lengths. By value `faults` is
-    0, or says why nothing was taken from it; `places` is where.
+    All arrays are int64, except `data` (uint8). `steps` has shape (steps, 4). `base` has the first
+    place in `out` of each stream; `counts`, zero at the call, receives their lengths. For each
+    value `faults` receives 0 or why it was not taken, and `places` the byte. Values with a fault
+    from an earlier pass are skipped.
     """
     before = np.zeros(len(counts), np.int64)
     left, total = np.zeros(MOST_LOOPS, np.int64), np.zeros(MOST_LOOPS, np.int64)
@@ -273,14 +278,14 @@ def _decode(
         before[:] = counts
         at, end = starts[i], stops[i]
         place, why = _one(data, at, end, steps, jumps, base, counts, out, left, total)
-        if why != 0:
+        if why != 0:  # take back what this value has put into the streams
             counts[:] = before
             faults[i] = why
             places[i] = place - starts[i]
 
 
 def _gather(data: Any, starts: Any, lengths: Any, out: Any) -> None:
-    """Copy pieces of bytes one behind the other."""
+    """Copy pieces of `data` one behind the other into `out`, which must have room for all."""
     to = 0
     for i in range(len(starts)):
         at = starts[i]

@@ -1,6 +1,6 @@
-"""Encodes the default of a field, which a schema has as JSON, as a value of the field's type.
+"""Encodes the default of a field, JSON in the schema, as an Avro value of the field's type.
 
-Plain and row by row: a default is encoded once.
+Plain Python, because each default is encoded only once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLOATS = {"float": "<f", "double": "<d"}
 
 
 def default_bytes(type_: AvroType, default: str) -> bytes:
-    """A default as Avro encodes it; ValueError where it is none of the type."""
+    """A default in Avro's encoding; ValueError where it is not of the type."""
     try:
         return _encoded(type_, json.loads(default))
     except (TypeError, KeyError, AttributeError, OverflowError, struct.error) as error:

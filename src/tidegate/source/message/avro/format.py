@@ -1,6 +1,6 @@
 """The value format Avro: the reader's schema from a file or a registry, the writer's by its id.
 
-The reader's schema is fixed when a stream is first read: checkpoints keep its id, or the digest of
+The reader's schema is fixed when a stream is first read; checkpoints keep its id, or the digest of
 its file. Values of other versions are resolved to it.
 """
 
@@ -25,15 +25,14 @@ from tidegate.source.message.registered import (
     OPTIONS,
     RegisteredValues,
     declared_columns,
+    decode_by_halves,
     read_schema_file,
     registered,
     registry_of,
+    schema_of_kind,
 )
 from tidegate.source.message.value import ValueFormat, ValueLook
 from tidegate.source.shape import spelling
-
-_HEADLESS = 0
-"""Stands for the id of values that have none: their writer's schema is the reader's."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class AvroValues(RegisteredValues):
     def _by_writer(
         self, values: Sequence[bytes]
     ) -> tuple[list[tuple[AvroType, np.ndarray[Any, Any]]], dict[int, str]]:
-        """The values of each writer's schema by their places, and why others have none."""
+        """The places of the values of each writer's schema; by place, why others have none."""
         if self.registry is None:
             return [(self.reader, np.arange(len(values)))] if values else [], {}
         heads = [v[:HEADER_BYTES] for v in values]
@@ -90,16 +89,14 @@ class AvroValues(RegisteredValues):
         return groups, wrong
 
     def _writer(self, head: bytes) -> AvroType | str:
-        """The writer's schema by the first bytes of a value, or why there is none."""
+        """The writer's schema that the first bytes of a value name, or why there is none."""
         assert self.registry is not None, "values without a registry have no id"
         id_ = schema_id(head)
         if isinstance(id_, str):
             return id_
-        found = self.registry.by_id(id_)
-        if found is None:
-            return f"the schema registry has no schema {id_}"
-        if found.kind != "AVRO":
-            return f"schema {id_} is of kind {found.kind}, not AVRO"
+        found = schema_of_kind(self.registry, id_, "AVRO")
+        if isinstance(found, str):
+            return found
         try:
             writer = parse_avro(found.text, found.named)
         except AvroSchemaError as error:
@@ -110,28 +107,23 @@ class AvroValues(RegisteredValues):
     def _decoded(
         self, writer: AvroType, values: Sequence[bytes], schema: pa.Schema
     ) -> tuple[pa.Table, dict[int, str]]:
-        """Values of one writer; where some do not fit, they are searched for by halves."""
-        program = program_of(writer)
+        """Rows of values that one writer's schema describes, and why others have none."""
+        program, names = program_of(writer), self._names(schema)
         skip = 0 if self.registry is None else HEADER_BYTES
-        streams = run(program, values, skip)
-        try:
-            return self._table(
-                columns_of(program, streams, self.reader, self._names(schema)), schema, streams.rows
-            ), streams.wrong
-        except (MisfitError, pa.ArrowInvalid) as error:
-            if len(values) == 1:
-                return schema.empty_table(), {0: str(error)}
-        half = len(values) // 2
-        left, wrong = self._decoded(writer, values[:half], schema)
-        right, more = self._decoded(writer, values[half:], schema)
-        return pa.concat_tables([left, right]), wrong | {i + half: w for i, w in more.items()}
+
+        def decode(some: Sequence[bytes]) -> tuple[pa.Table, dict[int, str]]:
+            streams = run(program, some, skip)
+            columns = columns_of(program, streams, self.reader, names)
+            return self._table(columns, schema, streams.rows), streams.wrong
+
+        return decode_by_halves(values, decode, schema, (MisfitError, pa.ArrowInvalid))
 
     def _names(self, schema: pa.Schema) -> list[str]:
         names = [f.name for f in self.reader.fields]
         return [found for n in schema.names if (found := spelling(n, names)) is not None]
 
     def _table(self, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.Table:
-        """Columns as they are asked for; one that the reader's schema does not have is NULL."""
+        """The columns of `schema`; one that the reader's schema does not have is NULL."""
         made = []
         for field in schema:
             name = spelling(field.name, list(columns))

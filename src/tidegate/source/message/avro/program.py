@@ -1,4 +1,4 @@
-"""A writer's schema as steps of the decoding loop, and what the loop found in values of it."""
+"""Turns a writer's schema into steps of the decoding loop, and runs values through them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _PAIRS = (step.TEXT, step.BYTES, step.FIXED, step.DECIMAL_BYTES, step.DECIMAL_FI
 
 @dataclass(frozen=True)
 class Spot:
-    """A type at its place in a schema: the stream of what is read there, and the places below.
+    """A type at its place in a schema, the stream of what is read there, and the places below.
 
-    Texts, bytes and decimals have two streams, of which `slot` is the first; records and null none.
+    `slot` is the number of the stream. Texts, bytes and decimals have two: `slot` and the next one.
+    Records and null have none, and -1.
     """
 
     type: AvroType
@@ -32,7 +33,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Program:
-    """The steps for values of one schema; `looped` says that they have arrays or maps."""
+    """The steps for values of one schema; `looped` says whether they have arrays or maps."""
 
     root: Spot
     steps: Int64s
@@ -43,9 +44,9 @@ class Program:
 
 @dataclass(frozen=True)
 class Streams:
-    """What the loop found: the numbers of each stream, and the bytes that some point into.
+    """What the loop read: the numbers of each stream, and the bytes that some of them point into.
 
-    `wrong` says by value why nothing was taken from it; `rows` is how many were taken.
+    `wrong` says, by the place of a value, why it was not taken; `rows` is how many were taken.
     """
 
     data: bytes
@@ -60,7 +61,7 @@ class Streams:
         return self.numbers[start : start + int(self.counts[slot])]
 
     def pieces(self, slot: int) -> tuple[pa.Buffer, pa.Buffer]:
-        """Offsets and bytes of texts, as Arrow has them."""
+        """The offsets and bytes of texts, in Arrow's layout; copies the bytes."""
         from tidegate.source.message.avro.decode_loop import gather
 
         starts, lengths = self.of(slot), self.of(slot + 1)
@@ -82,9 +83,10 @@ def program_of(record: AvroType) -> Program:
 
 
 def run(program: Program, values: Sequence[bytes], skip: int) -> Streams:
-    """Run values through the steps, without their first `skip` bytes, which they must have.
+    """Run values through the steps, without their first `skip` bytes, which must be there.
 
-    Costs one pass where each stream has one number a value at most, two where there are arrays.
+    Costs one pass where each stream gets at most one number per value. With arrays or maps a first
+    pass counts the numbers.
     """
     from tidegate.source.message.avro.decode_loop import decode
 
@@ -146,7 +148,7 @@ class _Compiler:
         return self.slots - count
 
     def _union(self, type_: AvroType) -> Spot:
-        """The step that reads the branch, then the branches, each with a jump behind the last."""
+        """Add a step that reads the branch, then each branch with a jump behind the last one."""
         slot, table = self._slot(), len(self.jumps)
         self.steps.append([step.UNION, slot, len(type_.parts), table])
         self.jumps += [0] * len(type_.parts)

@@ -1,4 +1,4 @@
-"""Reads Avro schemas: JSON becomes a tree of types, in which names are looked up already."""
+"""Parses Avro schemas: JSON becomes a tree of types, in which names are already resolved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEEPEST = 40
 
 
 class AvroSchemaError(ValueError):
-    """A text that is no Avro schema, or one that no table can hold; says why."""
+    """Why a text is not an Avro schema, or describes values that no table can hold."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class AvroField:
 
 @dataclass(frozen=True)
 class AvroType:
-    """A type by its `kind`, a word of the specification, with what this kind has.
+    """A type: its `kind`, in the specification's words, and the attributes of that kind.
 
-    `name` is the full name of a record, an enum or a fixed; `parts` are the branches of a union, or
-    the one type that an array or a map holds. `scale` and `precision` are those of decimals.
+    `name` is the full name of a record, an enum or a fixed. `parts` are the branches of a union, or
+    the one type that an array or a map holds. `scale` and `precision` belong to decimals.
     """
 
     kind: str
@@ -76,7 +76,7 @@ def parse_avro(text: str, named: tuple[str, ...] = ()) -> AvroType:
 
 
 def record_of(text: str, where: str, named: tuple[str, ...] = ()) -> AvroType:
-    """The record that values of a schema are; refuses another schema in the words of a source."""
+    """The record type of a schema; a SourceError for any other schema."""
     try:
         found = parse_avro(text, named)
         if found.kind != "record":
@@ -93,7 +93,7 @@ def record_of(text: str, where: str, named: tuple[str, ...] = ()) -> AvroType:
 
 @dataclass
 class _Scope:
-    """Named types that were read; a name is None while its own type is being read."""
+    """The named types read so far; a type is None while it is being read itself."""
 
     known: dict[str, AvroType | None] = field(default_factory=dict)
 
@@ -168,10 +168,10 @@ _LOGICAL = {
     "uuid": ("string", "fixed"),
     "decimal": ("bytes", "fixed"),
 }
-"""By logical type the kinds that it may annotate; others are ignored, as the specification says."""
+"""The kinds that each logical type may annotate; on others it is ignored, as specified."""
 
 MOST_DIGITS = 38
-"""Of a decimal, as in Spark SQL; one of more digits stays bytes."""
+"""The most digits of a decimal, as in Spark SQL; one with more stays bytes."""
 
 
 def _logical(node: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:

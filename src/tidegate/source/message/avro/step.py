@@ -1,4 +1,4 @@
-"""The numbers that the decoding loop knows: kinds of steps, and what can be wrong with a value."""
+"""The numbers that the decoding loop uses: kinds of steps, and faults of values."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ MOST_LOOPS = 48
 """Levels of arrays and maps; a schema has fewer (`schema.DEEPEST`)."""
 
 SPARE_ITEMS = 1 << 16
-"""Items of arrays that a value may have beyond its bytes: those of null have none."""
+"""How many items of arrays a value may have beyond its bytes: items of null take none."""

@@ -1,8 +1,8 @@
-"""Messages of Protobuf as columns: their types, and their values field by field.
+"""Turns messages of Protobuf into columns: their types, and their values field by field.
 
-A field that knows whether it was set is NULL where it was not; others have their zero then. Enums
-are the names of their values, timestamps and durations are those of the engine, wrappers as
-`DoubleValue` are columns that may be NULL.
+A field that was not set is NULL where Protobuf tracks that, and zero where it does not. Enums are
+the names of their values. Timestamps and durations become the engine's own types. Wrappers such as
+`DoubleValue` are nullable columns.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class UnheldError(ValueError):
 
 
 def column_types(message: Any, declared: Sequence[str] | None) -> pa.Schema:
-    """The columns of a message; of those that were declared only, in any spelling, where some are.
+    """The columns of a message, or only the declared ones, whatever the case of their letters.
 
-    UnheldError where one of them is of a message that no column can hold.
+    UnheldError where a column is of a message type that no column can hold.
     """
     wanted = None if declared is None else {name.lower() for name in declared}
     fields = [f for f in message.fields if wanted is None or f.name.lower() in wanted]
@@ -75,7 +75,7 @@ def _single(field: Any, around: tuple[str, ...]) -> pa.DataType:
 
 
 def field_column(messages: Sequence[Any], field: Any, type_: pa.DataType) -> pa.Array:
-    """One field of messages; None among them is a message that is not there."""
+    """One field of all messages; a message of None gives NULL."""
     name = field.name
     entry = _entry(field)
     if entry is not None:
@@ -94,7 +94,7 @@ def field_column(messages: Sequence[Any], field: Any, type_: pa.DataType) -> pa.
 def _map_column(
     messages: Sequence[Any], field: Any, entry: tuple[Any, Any], type_: pa.DataType
 ) -> pa.Array:
-    """Maps in the order of their keys, which the library does not keep."""
+    """Maps, sorted by key, because the library gives them in no fixed order."""
     maps = [{} if m is None else dict(getattr(m, field.name)) for m in messages]
     pairs = [(key, found[key]) for found in maps for key in sorted(found)]
     keys = _values([k for k, _ in pairs], entry[0], type_.key_type)

@@ -34,7 +34,7 @@ def library(where: str) -> None:
 
 @lru_cache(maxsize=256)
 def pool_of(files: tuple[bytes, ...]) -> Any:
-    """A pool of the files whose descriptors these are; the well-known imports are added."""
+    """A pool with these file descriptors and the well-known files that they import."""
     from google.protobuf import descriptor_pb2, descriptor_pool
     from google.protobuf.message import DecodeError
 
@@ -127,7 +127,7 @@ def messages_of(files: tuple[bytes, ...]) -> list[str]:
 
 
 def find_message(files: tuple[bytes, ...], name: str | None, where: str) -> Any:
-    """The descriptor of the message that is meant; without a name the only one there is."""
+    """The descriptor of a message; without a name that of the only message."""
     names = messages_of(files)
     own = [n for n in names if not n.startswith("google.protobuf.")]
     if name is None:
@@ -145,7 +145,7 @@ def find_message(files: tuple[bytes, ...], name: str | None, where: str) -> Any:
 
 
 def place_of(descriptor: Any) -> tuple[int, ...]:
-    """Where a message stands in its file: its place, behind those of the messages around it."""
+    """The path of a message in its file: the indexes of the messages around it, then its own."""
     around = descriptor.containing_type
     if around is None:
         return (int(descriptor.index),)
@@ -153,7 +153,7 @@ def place_of(descriptor: Any) -> tuple[int, ...]:
 
 
 def message_at(files: tuple[bytes, ...], place: Sequence[int]) -> str | None:
-    """The full name of the message at a place of the last file; None where there is none."""
+    """The full name of the message at a path (`place_of`) in the last file; None for none."""
     from google.protobuf import descriptor_pb2
 
     proto = descriptor_pb2.FileDescriptorProto.FromString(files[-1])

@@ -31,9 +31,11 @@ from tidegate.source.message.registered import (
     OPTIONS,
     RegisteredValues,
     declared_columns,
+    decode_by_halves,
     read_schema_file,
     registered,
     registry_of,
+    schema_of_kind,
 )
 from tidegate.source.message.value import ValueFormat, ValueLook
 from tidegate.source.shape import spelling
@@ -63,14 +65,17 @@ class ProtobufValues(RegisteredValues):
                 places.append(i)
             except DecodeError as error:
                 wrong[i] = f"not a message {self.message}: {error}"
-        table, faults = self._table(messages, schema)
+        misfits = (pa.ArrowInvalid, OverflowError, UnicodeError)
+        table, faults = decode_by_halves(
+            messages, lambda some: (self._table(some, schema), {}), schema, misfits
+        )
         return table, wrong | {places[i]: why for i, why in faults.items()}
 
     def read_by(self, found: RegisteredSchema) -> ProtobufValues:
         return replace(self, files=registered_files([*found.named, found.text]), reader_id=found.id)
 
     def _bodies(self, values: Sequence[bytes]) -> tuple[Sequence[bytes], dict[int, str]]:
-        """The messages without what a registry puts before them, and why some have none."""
+        """The messages without the registry's header; by place, why some values have none."""
         if self.registry is None:
             return values, {}
         wrong: dict[int, str] = {}
@@ -93,41 +98,31 @@ class ProtobufValues(RegisteredValues):
         return bodies, wrong
 
     def _other(self, id_: int, place: tuple[int, ...]) -> str | None:
-        """Why values of a place in a schema are not of this message; None where they are."""
+        """Why a schema's message at a path is not the one we read; None where it is."""
         assert self.registry is not None, "values without a registry have no id"
-        found = self.registry.by_id(id_)
-        if found is None:
-            return f"the schema registry has no schema {id_}"
-        if found.kind != "PROTOBUF":
-            return f"schema {id_} is of kind {found.kind}, not PROTOBUF"
+        found = schema_of_kind(self.registry, id_, "PROTOBUF")
+        if isinstance(found, str):
+            return found
         try:
             name = message_at(registered_files([*found.named, found.text]), place)
-        except DescriptorError:  # a text: then the place must be that of the message we know
+        except DescriptorError:  # source text: then the path must be that of our message
             own = message_class(self.files, self.message).DESCRIPTOR
             name = self.message if place_of(own) == place else None
         return None if name == self.message else f"message {name or place}, not {self.message}"
 
-    def _table(self, messages: Sequence[Any], schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
-        """Messages as columns; where some do not fit, they are searched for by halves."""
+    def _table(self, messages: Sequence[Any], schema: pa.Schema) -> pa.Table:
+        """Messages as columns; a column that the message type does not have is NULL."""
         fields = {f.name: f for f in message_class(self.files, self.message).DESCRIPTOR.fields}
-        try:
-            columns = []
-            for asked in schema:
-                name = spelling(asked.name, list(fields))
-                if name is None:
-                    columns.append(pa.nulls(len(messages), asked.type))
-                    continue
-                own = column_types(fields[name].containing_type, [name]).field(0).type
-                column = field_column(messages, fields[name], own)
-                columns.append(column if own == asked.type else column.cast(asked.type))
-            return pa.table(columns, schema=schema), {}
-        except (pa.ArrowInvalid, OverflowError, UnicodeError) as error:
-            if len(messages) == 1:
-                return schema.empty_table(), {0: str(error)}
-        half = len(messages) // 2
-        left, wrong = self._table(messages[:half], schema)
-        right, more = self._table(messages[half:], schema)
-        return pa.concat_tables([left, right]), wrong | {i + half: w for i, w in more.items()}
+        columns = []
+        for asked in schema:
+            name = spelling(asked.name, list(fields))
+            if name is None:
+                columns.append(pa.nulls(len(messages), asked.type))
+                continue
+            own = column_types(fields[name].containing_type, [name]).field(0).type
+            column = field_column(messages, fields[name], own)
+            columns.append(column if own == asked.type else column.cast(asked.type))
+        return pa.table(columns, schema=schema)
 
 
 class ProtobufValueFormat(ValueFormat):

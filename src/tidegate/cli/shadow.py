@@ -1,0 +1,59 @@
+"""What `tidegate compare` is asked of a checkpoint: a query in its shadow, and to switch over."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tidegate.cli.option import stream_options
+from tidegate.cli.query_text import QueryText
+from tidegate.memory import Allowance
+from tidegate.remote.scheme import scheme_of
+from tidegate.session.recorded_script import RecordedScript
+from tidegate.session.rerun import RecordedRun
+from tidegate.session.shadow import Shadow, ShadowFacts, shadowed, switch_over
+
+
+@dataclass(frozen=True)
+class ShadowQuery:
+    """The new query and its options; paths of the query count from where the run began."""
+
+    query: QueryText
+    streams: Sequence[str]
+    times: Sequence[str]
+    begin: str | None
+    cutover: str | None
+
+    def __post_init__(self) -> None:
+        for name in ("begin", "cutover"):  # of where the command is called
+            place = getattr(self, name)
+            if place is not None and scheme_of(place) is None:
+                object.__setattr__(self, name, os.path.abspath(place))
+
+    @contextmanager
+    def beside(self, checkpoint: str, memory_limit: int | None) -> Iterator[Shadow]:
+        """The shadow of a checkpoint, to be used within the block."""
+        Allowance.of(memory_limit).take()
+        record = RecordedRun(checkpoint)
+        location = record.store.location
+        old, new = record.script(), self._script(record)
+        with tempfile.TemporaryDirectory(prefix="tidegate-shadow-") as scratch, old.in_folder():
+            planning = old.plan_options
+            yield Shadow(location, old.build(), new.build(), planning, scratch, self.begin)
+
+    def facts(self, shadow: Shadow, most: int) -> ShadowFacts:
+        """What the shadow shows, after the switch where one was asked for."""
+        if self.cutover is None:
+            return shadowed(shadow, most)
+        script = self._script(shadow.record)
+        return switch_over(shadow, script, self.cutover, most)
+
+    def _script(self, record: RecordedRun) -> RecordedScript:
+        """What the checkpoint records of the new query: it is planned as the old one was."""
+        uris, columns = stream_options(self.streams, self.times)
+        old = record.script()
+        new = RecordedScript(self.query.read(), folder=old.folder, streams=uris, times=columns)
+        return replace(new, planning=old.planning)
