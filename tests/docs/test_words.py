@@ -28,6 +28,7 @@ LONGER = {
     "dashboard.md": 870,
     "partitioning.md": 880,
     "policies.md": 780,
+    "compare.md": 780,
     "proof.md": 710,
 }
 """How-to pages with more words than they should have, and how many they may have."""
