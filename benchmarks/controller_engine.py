@@ -1,17 +1,25 @@
-"""A latency target on the engine: a spike and a lasting step of an aggregate that may shed.
+"""A latency target on the engine: five events, under `auto` and beside other policies.
 
-    python benchmarks/controller_engine.py                          two cores, some six minutes
-    python benchmarks/controller_engine.py --cores 16 --seconds 120
+    python benchmarks/controller_engine.py                          two cores, an hour
+    python benchmarks/controller_engine.py --cores 16 --loads spike step --policies nothing auto
     python benchmarks/controller_engine.py --beside 8               on 16 cores, two for each run
     python benchmarks/controller_engine.py --master none --seconds 20 --policies auto --loads spike
 
-A thread appends rows to a live source. A pilot run says how many rows a second the engine does; the
-base rate is the part `--base` of that. `spike` has three times the base rate for a quarter of the
-time (30 s of 120), `step` from a third of the time on. Each run is a process of its own: with
-nothing done (`fixed`), `shedding` as the backlog grows, up to 95 percent, with `threshold` and
-`model`, which change instances alone, and with `auto`, which may shed within 10 percent. Results go
-to benchmarks/results/controller_engine.json: latency, backlog, instances and share of every
-second. Pictures of them go to docs/auto-engine-*.svg.
+A thread appends rows to a live source. A pilot run says how many rows a second the engine does with
+one instance; the base rate is the part `--base` of that. After a third of the time something
+happens; where it ends, it ends after two thirds (30 s of 90):
+
+- spike: three times the base rate, which ends; step: twice the rate, which stays
+- skew: half of the tuples have one key, of a query that cannot fold them before they are sent
+- slow: the busier of two executors runs for 40 percent of the time, which ends
+- killed: the busier of two executors is killed; Spark starts another
+
+Each run is a process of its own: with `nothing` done, with `threshold` and `model`, which change
+instances, and with `auto`, which may shed within 10 percent, and split keys. `shedding` follows the
+backlog up to 95 percent. `slow` and `killed` run on a standalone cluster of two executors on this
+machine. Results go to benchmarks/results/controller_engine.json: latency, backlog, instances and
+share of every second, and the decisions. Pictures go to docs/auto-engine-*.svg (`--pictures DIR`).
+A run that fails is in the report with what it said.
 """
 
 from __future__ import annotations
@@ -19,134 +27,248 @@ from __future__ import annotations
 import argparse
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from chart import Chart, Line
+from controller_faults import KilledExecutor, SlowExecutor, cluster
 from measure import CORES, HERE, MASTER, beside, common_arguments, give, in_child, write_report
 
 import tidegate as tg
 
-SECONDS, BASE, TARGET_S = 120.0, 0.5, 2.0
+SECONDS, BASE, TARGET_S, ERROR = 90.0, 0.5, 2.0, 0.1
 EVERY_S = 0.1
 START_US = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-PILOT_ROWS = 2_000_000
-POLICIES = {
-    "fixed": "fixed",
-    "shedding": "fixed",
+PILOT_ROWS = 1_000_000
+PILOTS = 2
+BEGIN, END = 1 / 3, 2 / 3
+"""When something happens, and when that ends, as parts of the time."""
+
+KEYS, HOT_KEY = 20_000, 7
+
+COUNTS = {
+    "nothing": "fixed",
     "threshold": f"threshold?maximum={CORES}",
     "model": f"model?maximum={CORES}&latency={TARGET_S}",
-    "auto": f"auto?latency={TARGET_S}&error=0.1&cost={CORES}",
+    "shedding": "fixed",
 }
-MAY_SHED = ("shedding", "auto")
-LOADS = ("spike", "step")
+"""Policies by their parameters; `auto` is what a query with a latency target has."""
+
+POLICIES = (*COUNTS, "auto")
 
 
-def times_base(load: str, at: float) -> float:
-    """How many times the base rate, at a part of the time."""
-    if load == "spike":
-        return 3.0 if 0.25 <= at < 0.5 else 1.0
-    return 2.0 if at >= 1 / 3 else 1.0
+class Fault(Protocol):
+    """Something that befalls an executor of a cluster, given the processes of its workers."""
+
+    def strike(self, workers: Sequence[int], seconds: float, over: threading.Event) -> None: ...
 
 
-def rows_of(start_s: float, seconds: float, count: int) -> pa.Table:
+@dataclass(frozen=True)
+class EngineLoad:
+    """What comes and what happens, at a part of the time."""
+
+    times_base: Callable[[float], float] = lambda at: 1.0
+    hot: Callable[[float], float] = lambda at: 0.0
+    """The part of the tuples that have one key."""
+    holistic: bool = False
+    """Whether the query computes a median, for which every tuple is sent to its instance."""
+    fault: Fault | None = None
+
+    @property
+    def site(self) -> str:
+        """Loads of one site have the same rate of the pilot."""
+        return f"{'median' if self.holistic else 'mean'}-{'cluster' if self.fault else 'local'}"
+
+
+def _during(at: float) -> bool:
+    return BEGIN <= at < END
+
+
+LOADS: Mapping[str, EngineLoad] = {
+    "spike": EngineLoad(times_base=lambda at: 3.0 if _during(at) else 1.0),
+    "step": EngineLoad(times_base=lambda at: 2.0 if at >= BEGIN else 1.0),
+    "skew": EngineLoad(hot=lambda at: 0.5 if at >= BEGIN else 0.0, holistic=True),
+    "slow": EngineLoad(fault=SlowExecutor()),
+    "killed": EngineLoad(fault=KilledExecutor()),
+}
+
+
+def rows_of(start_s: float, seconds: float, count: int, hot: float = 0.0) -> pa.Table:
     ts = START_US + (np.linspace(start_s, start_s + seconds, count, endpoint=False) * 1e6)
     numbers = np.arange(count)
+    keys = numbers * 7919 % KEYS
+    keys[numbers % 100 < round(hot * 100)] = HOT_KEY
     columns = {
         "t": pa.array(ts.astype(np.int64), pa.timestamp("us", "UTC")),
-        "k": pa.array(numbers * 7919 % 1000),
+        "k": pa.array(keys),
         "v": pa.array((numbers % 101).astype(np.float64)),
     }
     return pa.table(columns)
 
 
-def started(master: str, policy: str) -> tuple[tg.MemorySource, Any]:
+@contextmanager
+def site(load: EngineLoad, master: str, work: Path) -> Iterator[tuple[str, list[int]]]:
+    """The master that a load runs on, and the workers that a fault may strike."""
+    if load.fault is None:
+        yield master, []
+        return
+    with cluster(work / "cluster", CORES) as found:
+        yield found
+
+
+def started(
+    master: str, load: EngineLoad, policy: str, work: Path
+) -> tuple[tg.MemorySource, tg.RunningQuery]:
     """A query that has answered its first batch: code is loaded, tasks are there."""
     source = tg.MemorySource(rows_of(0.0, 0.01, 1_000), time="t")
-    stream = tg.Session(master=master).stream(source, time="t").window("5 seconds").group_by("k")
-    asked = stream.agg(a=tg.mean("v"), d=tg.stddev("v"), n=tg.count())
-    if policy in MAY_SHED:
+    session = tg.Session(master=master)
+    stream = session.stream(source, time="t").window("5 seconds").group_by("k")
+    if load.holistic:
+        asked = stream.agg(m=tg.median("v"), n=tg.count())
+    else:
+        asked = stream.agg(a=tg.mean("v"), d=tg.stddev("v"), n=tg.count())
+    how: dict[str, Any] = {"sink": tg.sink.memory(), "checkpoint": str(work / "checkpoint")}
+    if policy == "shedding":
         asked = asked.shed(up_to=0.95)
-    query = asked.start(sink=tg.sink.memory(), policy=POLICIES[policy], instances=1)
+    if policy == "auto":
+        asked = asked.latency(TARGET_S, error=ERROR, cost=CORES)
+    else:
+        how["policy"] = COUNTS[policy]
+    instances = 2 if load.fault or load.holistic else 1
+    query = asked.start(instances=instances, **how)
     while query.status()["batch"] < 0:
         time.sleep(0.1)
     return source, query
 
 
-def pilot(master: str) -> float:
-    """Rows a second of the engine with one instance."""
-    source, query = started(master, "fixed")
-    source.append(rows_of(0.02, 1.0, PILOT_ROWS))
-    time.sleep(1.0)
-    begin = time.monotonic()
-    source.append(rows_of(1.1, 1.0, PILOT_ROWS))
-    while query.status()["rows_in"] < 2 * PILOT_ROWS:
-        time.sleep(0.02)
-    seconds = time.monotonic() - begin
-    source.end()
-    query.wait()
-    return PILOT_ROWS / seconds
+def pilot(name: str, master: str, work: Path) -> float:
+    """Rows a second of the engine with the instances that runs begin with."""
+    load = next(load for load in LOADS.values() if load.site == name)
+    with site(load, master, work) as (where, _):
+        source, query = started(where, load, "nothing", work)
+        source.append(rows_of(0.02, 1.0, PILOT_ROWS))
+        taken(query, PILOT_ROWS)
+        begin = time.monotonic()
+        for again in range(PILOTS):
+            source.append(rows_of(1.1 * (again + 1), 1.0, PILOT_ROWS))
+        taken(query, (1 + PILOTS) * PILOT_ROWS)
+        seconds = time.monotonic() - begin
+        source.end()
+        query.wait()
+    return PILOTS * PILOT_ROWS / seconds
 
 
-def run(master: str, load: str, policy: str, rate: float, seconds: float) -> dict[str, Any]:
-    source, query = started(master, policy)
+def taken(query: tg.RunningQuery, rows: int) -> None:
+    """Wait until so many rows were answered; an error if the query fails first."""
+    while query.status()["rows_in"] < rows:
+        query.wait(0.02)
+
+
+def run(
+    master: str, name: str, policy: str, rate: float, seconds: float, work: Path
+) -> dict[str, Any]:
+    load = LOADS[name]
+    with site(load, master, work) as (where, workers):
+        return watched(where, load, policy, rate, seconds, work, workers)
+
+
+def watched(
+    master: str,
+    load: EngineLoad,
+    policy: str,
+    rate: float,
+    seconds: float,
+    work: Path,
+    workers: Sequence[int],
+) -> dict[str, Any]:
+    """The course of one run, by seconds."""
+    source, query = started(master, load, policy, work)
     begin, over = time.monotonic(), threading.Event()
 
     def feed() -> None:
         fed_s = 0.0
-        while fed_s < seconds:
+        while fed_s < seconds and not over.is_set():
             over.wait(max(begin + fed_s - time.monotonic(), 0.0))
-            count = round(rate * EVERY_S * times_base(load, fed_s / seconds))
-            source.append(rows_of(1.0 + fed_s, EVERY_S, count))
+            at = fed_s / seconds
+            count = round(rate * EVERY_S * load.times_base(at))
+            source.append(rows_of(1.0 + fed_s, EVERY_S, count, load.hot(at)))
             fed_s += EVERY_S
 
-    thread = threading.Thread(target=feed)
-    thread.start()
+    def strike(fault: Fault) -> None:
+        if not over.wait(begin + BEGIN * seconds - time.monotonic()):
+            fault.strike(workers, (END - BEGIN) * seconds, over)
+
+    threads = [threading.Thread(target=feed)]
+    if load.fault is not None:
+        threads.append(threading.Thread(target=strike, args=[load.fault]))
+    for thread in threads:
+        thread.start()
     course = []
-    while thread.is_alive():
-        time.sleep(1.0)
-        status = query.status()
-        newest, shedding = status["newest_latency_ms"], list(status["shedding"].values())
-        course.append(
-            {
-                "at_s": round(time.monotonic() - begin, 2),
-                "latency_s": None if newest is None else round(float(newest["p99"]) / 1e3, 4),
-                "backlog_rows": (status["backlog"] or {}).get("rows"),
-                "instances": status["instances"],
-                "share": shedding[0]["share"] if shedding else 0.0,
-            }
-        )
-    source.end()
-    summary = query.wait()
-    told = summary.as_dict()
+    with ThreadPoolExecutor(1) as pool:
+        summary = pool.submit(query.wait)
+        while threads[0].is_alive() and not summary.done():  # done before it has all: it failed
+            time.sleep(1.0)
+            course.append(seen(query, time.monotonic() - begin))
+        over.set()
+        for thread in threads:
+            thread.join()
+        source.end()
+        told = summary.result().as_dict()
     late = [one["latency_s"] for one in course if one["latency_s"] is not None]
     return {
         "held": round(float(np.mean([s <= TARGET_S for s in late])), 4),
         "worst_s": max(late),
+        "instance_seconds": sum(one["instances"] for one in course),
         "latency_ms": {k: float(v) for k, v in (told["latency_later_batches_ms"] or {}).items()},
         "rows_shed": told.get("rows_shed", 0),
         "windows": told["windows"],
+        "partitioner_changes": told.get("partitioner_changes"),
         "controller": told["controller"],
         "course": course,
     }
 
 
-def draw(loads: Mapping[str, Mapping[str, Any]]) -> None:
-    """Latency and instances of each load over time, one line a policy."""
+def seen(query: tg.RunningQuery, at_s: float) -> dict[str, Any]:
+    """A second of a course."""
+    status = query.status()
+    newest, shedding = status["newest_latency_ms"], list(status["shedding"].values())
+    return {
+        "at_s": round(at_s, 2),
+        "latency_s": None if newest is None else round(float(newest["p99"]) / 1e3, 4),
+        "backlog_rows": (status["backlog"] or {}).get("rows"),
+        "instances": status["instances"],
+        "share": shedding[0]["share"] if shedding else 0.0,
+    }
+
+
+def draw(loads: Mapping[str, Mapping[str, Any]], folder: Path, seconds: float) -> None:
+    """Latency, backlog, instances and share of each load over time, one line a policy."""
     for load, policies in loads.items():
-        for name, title, unit in (
-            ("latency_s", "Latency, the slowest hundredth of a batch", "seconds"),
-            ("instances", "Instances", "instances"),
+        happens = [(BEGIN * seconds, load)]
+        for name, title, unit, levels in (
+            ("latency_s", "Latency, the slowest hundredth of a batch", "seconds", [TARGET_S]),
+            ("backlog_rows", "Input that waits", "rows", []),
+            ("instances", "Instances", "instances", []),
+            ("share", "What is shed", "share of the rows", []),
         ):
             lines = []
             for policy, one in policies.items():
-                seen = [at for at in one["course"] if at[name] is not None]
-                lines.append(Line(policy, [at[name] for at in seen], [at["at_s"] for at in seen]))
-            file = HERE.parent / "docs" / f"auto-engine-{load}-{name.removesuffix('_s')}.svg"
-            Chart(f"{title}: {load}", unit, lines).write(file)
+                known = [at for at in one.get("course", ()) if at[name] is not None]
+                values = [at[name] for at in known]
+                if values:
+                    lines.append(Line(policy, values, [at["at_s"] for at in known]))
+            if not any(any(line.values) for line in lines):
+                continue
+            file = folder / f"auto-engine-{load}-{name.removesuffix('_s')}.svg"
+            aims = [("target", level) for level in levels]
+            Chart(f"{title}: {load}", unit, lines, aims, happens).write(file)
 
 
 def main() -> None:
@@ -154,35 +276,62 @@ def main() -> None:
     common_arguments(parser)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--base", type=float, default=BASE)
-    parser.add_argument("--master", default=MASTER)
+    parser.add_argument("--master", default=MASTER, help="of loads without a fault")
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    usual = [name for name in POLICIES if name != "shedding"]
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=usual)
+    parser.add_argument("--pictures", type=Path, default=HERE.parent / "docs")
     parser.add_argument(
         "--beside", type=int, default=1, help="how many run at once, each on cores of its own"
     )
     asked = parser.parse_args()
-    if asked.child == "pilot":
-        return give(pilot(asked.master))
     if asked.child:
-        load, policy, rate = asked.child.split("=")
-        return give(run(asked.master, load, policy, float(rate), asked.seconds))
+        return give(child(asked, Path(asked.work)))
     options = ["--seconds", str(asked.seconds), "--master", asked.master]
-    fastest = in_child(__file__, "--child", "pilot", *options)
-    print(f"{fastest:,.0f} rows/s with one instance", flush=True)
+    limit_s = 2 * asked.seconds + 120
 
-    def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
-        child = f"{name}={fastest * asked.base}"
-        ran: dict[str, Any] = in_child(__file__, "--child", child, *options, cpus=cpus)
-        told = f"held {ran['held']:.1%}, worst {ran['worst_s']:.2f} s"
-        print(f"{name:<16} {told}, {ran['rows_shed']:,} rows shed", flush=True)
+    def one(name: str, cpus: Sequence[int] | None) -> Any:
+        try:
+            return in_child(__file__, "--child", name, *options, cpus=cpus, limit_s=limit_s)
+        except (Exception, SystemExit) as error:
+            return {"failed": str(error)[-1500:]}
+
+    def shown(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+        rate = rates[LOADS[name.partition("=")[0]].site] * asked.base
+        ran: dict[str, Any] = one(f"{name}={rate}", cpus)
+        told = f"FAILED: {ran['failed'][-300:]}" if "failed" in ran else _line(ran)
+        print(f"{name:<18} {told}", flush=True)
         return ran
 
+    sites = list(dict.fromkeys(LOADS[load].site for load in asked.loads))
+    found = beside(min(asked.beside, len(sites)), one, [f"pilot={name}" for name in sites])
+    rates = dict(zip(sites, found, strict=True))
+    print({name: rate if isinstance(rate, dict) else round(rate) for name, rate in rates.items()})
+    failed = [rate for rate in rates.values() if isinstance(rate, dict)]
+    if failed:
+        raise SystemExit(f"a pilot failed: {failed[0]['failed']}")
     names = [f"{load}={policy}" for load in asked.loads for policy in asked.policies]
-    ran = dict(zip(names, beside(asked.beside, one, names), strict=True))
-    found = {load: {p: ran[f"{load}={p}"] for p in asked.policies} for load in asked.loads}
-    draw(found)
-    report = {"seconds": asked.seconds, "rows_per_s": fastest, "base": asked.base}
-    write_report("controller_engine", {**report, "beside": asked.beside, "loads": found})
+    ran = dict(zip(names, beside(asked.beside, shown, names), strict=True))
+    loads = {load: {p: ran[f"{load}={p}"] for p in asked.policies} for load in asked.loads}
+    report = {"seconds": asked.seconds, "rows_per_s": rates, "base": asked.base}
+    report |= {"target_s": TARGET_S, "error": ERROR, "beside": asked.beside, "cores": CORES}
+    write_report("controller_engine", {**report, "loads": loads})
+    draw(loads, asked.pictures, asked.seconds)
+
+
+def child(asked: argparse.Namespace, work: Path) -> Any:
+    """What a process of its own does: a pilot, or a run."""
+    first, name, *rate = asked.child.split("=")
+    if first == "pilot":
+        return pilot(name, asked.master, work)
+    return run(asked.master, first, name, float(rate[0]), asked.seconds, work)
+
+
+def _line(ran: Mapping[str, Any]) -> str:
+    return (
+        f"held {ran['held']:.1%}, worst {ran['worst_s']:.2f} s, "
+        f"{ran['instance_seconds']} instance seconds, {ran['rows_shed']:,} rows shed"
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ SECONDS = 600
 TUPLE_S = 1e-3
 """What a tuple of an aggregate takes of an instance."""
 
-DEVELOPMENT, HELD_OUT = (1, 2), (3, 4)
+DEVELOPMENT, HELD_OUT = (1, 2), (5, 6)
 """Seeds of bursty loads: those that the controller was made with, and those it was not."""
 
 

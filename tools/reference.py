@@ -31,9 +31,7 @@ from tidegate.query.window.registry import WINDOWS
 from tidegate.route.registry import PARTITIONERS
 from tidegate.session.session import Session
 from tidegate.sink.registry import SINKS
-from tidegate.source.generator import described, names
 from tidegate.source.registry import FORMATS, SOURCES, TABLES
-from tidegate.source.subscription import OPTIONS
 from tidegate.sql.advice import foreign, refusal
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -342,16 +340,10 @@ def start_rows() -> list[list[str]]:
 
 def settings_page() -> str:
     policies = named({name: loaded(place) for name, place in POLICIES.items()})
-    generators = [
-        [
-            code(n),
-            ", ".join(
-                f"`{p.name}` `{p.default}`" for p in described(n, "").parameters if p.default
-            ),
-        ]
-        for n in names()
+    parts: list[str] = [
+        "# Settings\n\nNames and defaults, from the code. [Generators](../generators.md) and "
+        "[reading files](../files.md#options) have tables of their own."
     ]
-    parts: list[str] = ["# Settings\n\nNames and defaults, from the code."]
     for title, about, head, rows in (
         (
             "Environment variables",
@@ -378,18 +370,6 @@ def settings_page() -> str:
             "`--partitioner 'pk?d=3'`: [partitioning](../partitioning.md).",
             ("partitioner", "parameters and defaults"),
             named(dict(PARTITIONERS)),
-        ),
-        (
-            "Generators",
-            "`generator:taxi?rate=5`: [generators](../generators.md).",
-            ("generator", "parameters and defaults"),
-            generators,
-        ),
-        (
-            "Options of text and messages",
-            "`OPTIONS (sep ';')`: [files](../files.md#options), [messages](../messages.md).",
-            ("option", "default"),
-            [[code(o.name), code(repr(o.default))] for o in OPTIONS.values()],
         ),
     ):
         parts.append(f"## {title}\n\n{about}\n\n{table(head, rows)}")

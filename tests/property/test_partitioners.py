@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from tests.property.test_determinism import bits, share
 from tests.property.test_handover import TIMED
 from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS
+from tidegate.elastic.policy import Decision
+from tidegate.model.observation import Observation
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
@@ -28,6 +30,7 @@ from tidegate.sink.memory import MemorySink
 
 SEEDS = seeds(1)
 NAMES = ("shuffle", "pk", "pk?d=3", "cm", "am", "am?keys=hll", "cam", "cam?d=5", "lm?p=0.2", "auto")
+NAMES += ("standby",)
 PARTIALS = (None, "map", "instance")
 
 
@@ -113,6 +116,49 @@ def many(name: str, folder: Path, instances: int, batch_rows: int, **switches: A
         **switches,
     ).run()  # fmt: skip
     return rows_of(sink)
+
+
+@dataclass(frozen=True)
+class Allowing:
+    """Lets keys be split after some batches, and no more after others."""
+
+    after: Sequence[bool]
+    name: str = "allowing"
+
+    def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
+        return Decision(splits=self.after[observed[0].batch % len(self.after)])
+
+
+@share(20, least=12)
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=8),
+    st.integers(7, 90),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(0, 12),
+)
+def test_windows_do_not_depend_on_when_keys_may_be_split(
+    tmp_path_factory: pytest.TempPathFactory,
+    after: list[bool],
+    batch_rows: int,
+    first: int,
+    then: int,
+    stop: int,
+) -> None:
+    """Allowed and taken back at any batch, with a switch, and a restart that begins without it."""
+    expected = many("hash", tmp_path_factory.mktemp("hash"), 1, 1000)
+    plan = lower(node_of(MIXED), choices=Choices(partitioner=partitioner_of("standby")))
+    folder, sink = tmp_path_factory.mktemp("standby"), MemorySink()
+    options = {
+        "buckets": 16, "batch_rows": batch_rows, "switches": {3: then}, "policy": Allowing(after)
+    }  # fmt: skip
+    source = memory(*ROWS, end=True)
+    loop = loop_of(plan, [source], folder, sink, instances=first, **options)
+    for _ in range(stop):
+        loop.step()
+    loop.close()
+    loop_of(plan, [memory(*ROWS, end=True)], folder, sink, instances=None, **options).run()
+    assert rows_of(sink) == expected
 
 
 def test_up_to_32_instances_give_the_same_rows(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ class BatchLimit:
         return min(self._fitting_rows, self._output_rows)
 
     @property
+    def asked_rows(self) -> int:
+        """What batches may have if it fits and not too much comes out."""
+        return self._asked_rows
+
+    @property
     def tries(self) -> int:
         """How often the batch at hand was cut smaller."""
         return self._tries
@@ -58,6 +63,13 @@ class BatchLimit:
     def ask(self, rows: int) -> None:
         """Ask for another number from now on."""
         self._asked_rows = self._fitting_rows = self._output_rows = rows
+
+    def allow(self, rows: int) -> None:
+        """Have at most so many from now on; fewer where what comes out of a row is many."""
+        if not self._by_output:
+            return self.ask(rows)
+        self._asked_rows = self._fitting_rows = rows
+        self._output_rows = min(self._output_rows, rows)
 
     def shrink(self, rows: int) -> bool:
         """After a batch of so many rows did not fit; False where it is not to be tried again."""

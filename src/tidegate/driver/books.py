@@ -32,6 +32,7 @@ from tidegate.elastic.share import ShareRequest
 from tidegate.elastic.shed_rule import BacklogSeen
 from tidegate.elastic.switchboard import WaitingRequest
 from tidegate.execute.runner import JobRunner
+from tidegate.memory_limit import default_limit
 from tidegate.model.live.forecast import Forecast
 from tidegate.model.observation import Observation, observed_of
 from tidegate.spans import Spans
@@ -138,6 +139,8 @@ class Books:
             shared=subqueries.shared,
             shed=shed,
             budget=options.budget,
+            cadence=pipeline.cadence.change,
+            split=subqueries.standby.allow,
         )
         self.summary.controller = self.manager.explained
         self.summary.budget = self.manager.within
@@ -154,7 +157,7 @@ class Books:
             self.advice,
             self.load,
             _Forecasts(self),
-            _Decisions(self, subqueries, options.trigger_s or 0.0),
+            _Decisions(self, pipeline, options),
             _SharesToShed(subqueries.shedding, self.manager),
             _Summing(self, pipeline),
             self.newest_rows,
@@ -272,32 +275,44 @@ class _Forecasts(BatchObserver):
 
 
 class _Decisions(BatchObserver):
-    """Asks the policy for the instances of the next batch."""
+    """Asks the policy for the instances of the next batch, and what else it may change."""
 
-    def __init__(self, books: Books, subqueries: Subqueries, trigger_s: float) -> None:
+    def __init__(self, books: Books, pipeline: Pipeline, options: RunOptions) -> None:
         self._books = books
-        self._subqueries = subqueries
-        self._trigger_s = trigger_s
+        self._pipeline = pipeline
+        self._memory = options.memory
+        self._one_host = options.one_host
 
     def committed(self, batch: CommittedBatch) -> None:
         manager = self._books.manager
         if not manager.decides or batch.manifest.finished:
             return
-        of, latency = self._subqueries, batch.latency
+        pipeline, of, latency = self._pipeline, self._pipeline.subqueries, batch.latency
         shed = of.shedding.seen(of.windows) if manager.sheds else None
         disturbed = "the run began" if START in batch.spans.spans_ms else None
+        splits, kept = of.splits(), of.state_bytes(batch.manifest)
         manager.after_batch(
             [
                 replace(
                     seen,
                     latency_s=None if latency is None else latency.p99_ms / 1e3,
-                    trigger_s=self._trigger_s,
+                    cadence=pipeline.cadence.now,
+                    own_cadence=pipeline.cadence.own,
+                    split=splits[seen.subquery],
+                    state_bytes=kept[seen.subquery],
+                    memory_bytes=self._memory_bytes(),
                     shed=shed,
                     disturbed="the batch ran again" if batch.replaced else disturbed,
                 )
                 for seen in self._books.load.observed
             ]
         )
+
+    def _memory_bytes(self) -> int | None:
+        """What the process of an instance may hold; None where another machine says that."""
+        if self._memory.limit_bytes is not None or not self._one_host:
+            return self._memory.limit_bytes
+        return default_limit(self._books.manager.slots or 1)
 
     def close(self) -> None:
         summary, manager = self._books.summary, self._books.manager

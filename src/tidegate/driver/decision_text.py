@@ -19,7 +19,11 @@ def controller_lines(told: Mapping[str, Any] | None, newest: int | None = None) 
     lines = [f"target: latency {goal['latency_s']:g} s{allowed}{most}"]
     lines += [f"  {told['cannot']}"] if told["cannot"] else []
     shown = told["decisions"] if newest is None else told["decisions"][-newest:]
-    return lines + [f"  {decision_text(one)}" for one in shown]
+    for one in shown:
+        lines.append(f"  {decision_text(one)}")
+        others = [other for other in one["alternatives"] if other["remedy"] != one["remedy"]]
+        lines += [f"    instead of {'; '.join(map(_other_text, others))}"] if others else []
+    return lines
 
 
 def budget_lines(told: Mapping[str, Any] | None) -> list[str]:
@@ -41,5 +45,17 @@ def decision_text(one: Mapping[str, Any]) -> str:
     if one["outcome"] is None:
         return text
     text += f", was {one['outcome']['latency_s']:.2f} s"
-    regret = one["regret"]["instances"]
-    return f"{text}, {counted(regret, 'instance')} more than needed" if regret else text
+    regret = one["regret"]
+    if regret["latency_s"]:
+        text += f", {regret['latency_s']:.2f} s too late"
+    if regret["instances"]:
+        text += f", {counted(regret['instances'], 'instance')} more than needed"
+    return text
+
+
+def _other_text(one: Mapping[str, Any]) -> str:
+    """What else was weighed, with what was expected of it or why it was none."""
+    if "note" in one:
+        return f"{one['remedy']}: {one['note']}"
+    expected = one["latency_s"]
+    return f"{one['remedy']}: {'without end' if expected is None else f'{expected:.2f} s'}"

@@ -146,8 +146,8 @@ class Loop:
     def _next_start(self) -> bool:
         """Wait until the next batch may start; false where it is not to."""
         self._news.clear()  # before the look: what comes after it is not slept through
-        if self.options.trigger_s is not None:
-            wait_s = self._started_at + self.options.trigger_s - self._clock.now()
+        if trigger_s := self.pipeline.cadence.trigger_s:
+            wait_s = self._started_at + trigger_s - self._clock.now()
             if wait_s > 0:
                 self.books.load.waited()
                 self._clock.wait(self._stop, wait_s)

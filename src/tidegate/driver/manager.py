@@ -19,7 +19,7 @@ from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request
 from tidegate.elastic.share import ShareRequest
 from tidegate.errors import OptionError, TidegateError
-from tidegate.model.observation import InstanceLoad, Observation
+from tidegate.model.observation import BatchCadence, InstanceLoad, Observation
 from tidegate.model.operation import Operation
 
 _log = logging.getLogger(__name__)
@@ -29,13 +29,16 @@ _SEEN_BATCHES = 2
 
 
 class Manager:
-    """Asks a policy after every batch, hands its requests on, and keeps what it remembers.
+    """Asks a policy after every batch, passes its requests on, and keeps what it remembers.
 
-    `waiting` gives the subqueries for which a request waits, and `slots` how many instances run at
-    once, None where that is not known; it is asked once.
-    With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
-    whose load is that of all, and what it asks for is for all. `shed` takes requests for another
-    share to shed, where the query can; `budget` is the part of the query in those of its session.
+    - `waiting` gives the subqueries for which a request waits.
+    - `slots` gives how many instances run at once, None where that is not known; asked once.
+    - With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
+      whose load is that of all, and what it asks for is for all.
+    - `shed`, `cadence` and `split` take what it asks for beside instances: another share to shed,
+      other batches, and whether keys may be split.
+    - `budget` is the part of the query in the budget of its session.
+
     Owned by the loop; `use` may be called by any thread.
     """
 
@@ -48,9 +51,13 @@ class Manager:
         shared: bool = False,
         shed: Callable[[ShareRequest], object] | None = None,
         budget: QueryBudget = NO_BUDGET,
+        cadence: Callable[[BatchCadence | None], object] | None = None,
+        split: Callable[[bool], object] | None = None,
     ) -> None:
         self._policy = policy
         self._shed = shed
+        self._cadence = cadence
+        self._split = split
         self._budget = budget
         self._asked = AskedInstances()
         self._ask = ask
@@ -92,8 +99,16 @@ class Manager:
         return isinstance(self._policy, Explaining) and self._policy.sheds
 
     def use(self, policy: Policy) -> None:
-        """Let another policy decide from the next batch on."""
+        """Let another policy decide from the next batch on.
+
+        Batches and partitioners are as the user asked for them again: the other policy may know
+        nothing of what this one has changed.
+        """
         self._policy = policy
+        if self._cadence is not None:
+            self._cadence(None)
+        if self._split is not None:
+            self._split(False)
         self.failure = self.remark = None
         self._batches, self._asked = 0, AskedInstances()
         self._budget.turn(claim_of(policy))
@@ -120,7 +135,7 @@ class Manager:
             return
         if policy.name != self._remembers:
             self._remembers, self._memory = policy.name, {}
-        slots, limit = self._slots, self._budget.limit()
+        slots, limit = self.slots, self._budget.limit()
         seen = [replace(one, slots=slots, limit=limit) for one in observed]
         try:
             shown = [together(seen)] if self._shared else seen
@@ -135,6 +150,10 @@ class Manager:
                 signed = self._signed(request, policy.name)
                 if not self._is_forestalled(signed):
                     self._ask(signed)
+            if decision.cadence is not None and self._cadence is not None:
+                self._cadence(decision.cadence)
+            if decision.splits is not None and self._split is not None:
+                self._split(decision.splits)
             self._memory = memory
             self._batches += 1
             if self._batches == _SEEN_BATCHES and isinstance(policy, Remarking):
@@ -143,7 +162,8 @@ class Manager:
             self._note(policy.name, observed[0].batch, error)
 
     @cached_property
-    def _slots(self) -> int | None:
+    def slots(self) -> int | None:
+        """How many instances run at once; None where that is not known."""
         return self._find_slots()
 
     def _is_forestalled(self, request: Request) -> bool:
@@ -201,6 +221,8 @@ def together(observed: Sequence[Observation]) -> Observation:
         taken=sum(one.taken for one in observed),
         map_s=sum(one.map_s for one in observed),
         others_s=0.0,
+        split=next((one.split for one in observed if one.split is not None), None),
+        state_bytes=sum(one.state_bytes for one in observed),
     )
 
 
@@ -219,12 +241,27 @@ def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
     wanted: object = decision.wanted
     if wanted is not None and (type(wanted) is not int or wanted < 1):
         raise OptionError("decide", "wanted must be a number of instances", repr(wanted))
+    _check_cadence(decision.cadence)
     try:
         memory: Mapping[str, Any] = json.loads(json.dumps(dict(decision.memory), allow_nan=False))
     except (TypeError, ValueError) as error:
         requirement = "memory must be a dict of plain data, as JSON has it"
         raise OptionError("decide", requirement, str(error)) from error
     return requests, memory
+
+
+def _check_cadence(cadence: object) -> None:
+    """Refuse a cadence that batches cannot have."""
+    if cadence is None:
+        return
+    if not isinstance(cadence, BatchCadence):
+        raise OptionError("decide", "must ask for a BatchCadence", repr(cadence))
+    rows: object = cadence.rows
+    if not 0 <= cadence.trigger_s < float("inf") or (
+        rows is not None and (type(rows) is not int or rows < 1)
+    ):
+        requirement = "a cadence needs a trigger of 0 seconds or more, and at least one row"
+        raise OptionError("decide", requirement, repr(cadence))
 
 
 def _told(error: Exception) -> str:

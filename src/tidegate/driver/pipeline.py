@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.clock import Clock
+from tidegate.driver.cadence import RunCadence
 from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
@@ -85,10 +86,10 @@ class Pipeline:
     ) -> None:
         self.plan = plan = fitting(plan, store)
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
+        self.cadence = RunCadence(options.trigger_s, self.limit)
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._options = options
-        self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
         self._seen = seen
@@ -277,7 +278,7 @@ class Pipeline:
         to begin.
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
-        known = not self.limit.follows_output and not self._timed
+        known = not self.limit.follows_output and not self.cadence.trigger_s
         return whole and known and self._replay is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:

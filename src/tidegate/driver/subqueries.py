@@ -20,6 +20,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.shedding import Shedding
 from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
+from tidegate.driver.standby import StandbyPartitioners
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowDigest
@@ -34,7 +35,8 @@ from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
-from tidegate.plan.physical import QUERY_CLOUD, Plan
+from tidegate.model.observation import SplitSeen
+from tidegate.plan.physical import QUERY_CLOUD, Plan, Subquery
 from tidegate.route import mapping as route
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
@@ -52,10 +54,10 @@ class Subqueries:
         self._local = store.files.local
         self.shedding = Shedding(plan)
         """How much the subqueries shed, and who may change that."""
+        self.standby = StandbyPartitioners(plan)
+        """Who may split keys, and whether they do."""
         self._all = [
-            RunningSubquery(
-                plan, number, store, telling, tables, self.shedding.applied, options.memory
-            )
+            RunningSubquery(plan, number, store, telling, tables, self._applied, options.memory)
             for number, telling in enumerate(telling_inputs(plan))
         ]
         self._streams = [stream.name for stream in plan.streams]
@@ -66,6 +68,9 @@ class Subqueries:
         self._answered: set[str] = set()
         """The subqueries for which that was in this run."""
         options.memory.take()
+
+    def _applied(self, subquery: Subquery) -> Subquery:
+        return self.standby.applied(self.shedding.applied(subquery))
 
     def __iter__(self) -> Iterator[RunningSubquery]:
         return iter(self._all)
@@ -323,6 +328,17 @@ class Subqueries:
         """What the tasks of each have changed by themselves in this run, by name."""
         found = ((s.name, s.change_log.newest()) for s in self._all)
         return {name: newest for name, newest in found if newest}
+
+    def splits(self) -> dict[str, SplitSeen | None]:
+        """By name what a policy may know of the partitioner of each."""
+        return {s.name: self.standby.seen(s.subquery.key, s.change_log.newest) for s in self._all}
+
+    def state_bytes(self, manifest: Manifest) -> dict[str, int]:
+        """By name how many bytes of state each keeps; looks at each of its segments."""
+        found = dict.fromkeys(self.names, 0)
+        for key, segments in manifest.operators.items():
+            found[self._plan.names[key.partition("/")[0]]] += sum(s.bytes for s in segments)
+        return found
 
     def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """After a commit: start what rewriting is worth it."""

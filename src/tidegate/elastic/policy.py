@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from tidegate.elastic.request import Request
 from tidegate.elastic.share import ShareRequest
 from tidegate.errors import OptionError
-from tidegate.model.observation import Observation
+from tidegate.model.observation import BatchCadence, Observation
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,18 @@ class Decision:
     """What a policy asks for after a batch, most often nothing, and what it wants to remember.
 
     `memory` is plain data, as JSON has it: it is part of the manifest, and a restart goes on with
-    it. `share` asks for another share of the tuples to be shed, of a query that can. `wanted` is
-    how many instances it would have without the budget of the session; what it asks for, where it
-    does not say.
+    it. `share` asks for another share of the tuples to be shed, of a query that can. `cadence` asks
+    for batches of another size, or more or less often; `splits` lets partitioners on standby split
+    keys, or has them stop that. `wanted` is how many instances it would have without the budget of
+    the session; what it asks for, where it does not say.
     """
 
     requests: Sequence[Request] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
     share: ShareRequest | None = None
     wanted: int | None = None
+    cadence: BatchCadence | None = None
+    splits: bool | None = None
 
 
 def check_numbers(

@@ -17,12 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.policy import Policy
+from tidegate.elastic.auto.setting import cadence_text
+from tidegate.elastic.policy import Decision, Policy
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.batch_run import Course
 from tidegate.model.join.simulation import Counts, JoinModel
 from tidegate.model.join.trace import Trace
-from tidegate.model.observation import InputLoad, InstanceLoad, Observation, ShedSeen
+from tidegate.model.observation import (
+    BatchCadence,
+    InputLoad,
+    InstanceLoad,
+    Observation,
+    ShedSeen,
+    SplitSeen,
+)
 from tidegate.model.operation import Floats, Lookback, Operation
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping as Owners
@@ -51,19 +59,25 @@ class SimulatedLoad:
     """What arrives in each second, or `step_s`: tuples, and the CPU seconds that they take.
 
     `hottest` is the share of one bucket in each second, all others being even, and `hot_bucket`
-    which one that is; without it all are even. A join by comparisons has `window` and `costs`.
+    which one that is; without it all are even. `state_bytes` is what all instances keep. A join by
+    comparisons has `window` and `costs`.
     """
 
     tuples: Floats
     work_s: Floats
     hottest: Floats | None = None
     hot_bucket: int = 0
+    state_bytes: Floats | None = None
     window: Lookback | None = None
     costs: JoinCosts | None = None
     step_s: float = 1.0
 
     def __len__(self) -> int:
         return len(self.tuples)
+
+    def is_hot(self, second: int) -> bool:
+        """Whether one bucket has more than the others."""
+        return self.hottest is not None and float(self.hottest[second]) > 1.0 / _BUCKETS
 
     def weights(self, second: int) -> Floats:
         """The share of each bucket."""
@@ -80,7 +94,9 @@ class SimulatedQuery:
     """A query and where it runs.
 
     `batch_s` and `tuple_s` are what the driver takes, `switch_s` what the first batch with another
-    mapping does beside. A batch takes at most `batch_tuples`. Of one that sheds, `most_share` is
+    mapping does beside. A batch takes at most `batch_tuples`. Where keys may be split, `merging` is
+    the part by which that adds to the work; None where the partitioner cannot be changed.
+    `memory_bytes` is what the process of an instance may hold. Of one that sheds, `most_share` is
     the most, `saved` the part of the work of a shed tuple that is saved, and `half_error` the error
     of a window where half is shed; `sieve_s` is what it takes the driver to choose among tuples,
     while some are shed, and `beside_saved` the part that it does not have to do for a shed tuple.
@@ -99,11 +115,20 @@ class SimulatedQuery:
     beside_saved: float = 0.0
     window_s: float = 10.0
     batch_tuples: float = inf
+    merging: float | None = None
+    memory_bytes: int | None = None
     faults: Sequence[SimulatedFault] = ()
+
+    @property
+    def cadence(self) -> BatchCadence:
+        """The cadence that it starts with."""
+        return BatchCadence(
+            self.trigger_s, None if self.batch_tuples == inf else int(self.batch_tuples)
+        )
 
     def start(self, instances: int) -> SimulatedState:
         course = Course(self.load.tuples, self.load.work_s, self.load.step_s)
-        return SimulatedState(self, course, even(_BUCKETS, instances))
+        return SimulatedState(self, course, even(_BUCKETS, instances), self.cadence)
 
     def run(self, policy: Policy, *, instances: int = 1) -> list[SimulatedBatch]:
         """All batches of the load, with a policy that decides after each."""
@@ -134,6 +159,8 @@ class SimulatedState:
     query: SimulatedQuery
     course: Course
     mapping: Owners
+    cadence: BatchCadence
+    splits: bool = False
     share: float = 0.0
     batch: int = 0
     now_s: float = 0.0
@@ -154,18 +181,31 @@ class SimulatedState:
         """When the next batch starts."""
         taken, _ = self.course.until(self.taken_s)
         first_s = self.course.when(taken + 1.0)
-        return max(self.now_s, self.started_s + self.query.trigger_s, first_s)
+        return max(self.now_s, self.started_s + self.cadence.trigger_s, first_s)
+
+    @property
+    def split(self) -> SplitSeen | None:
+        """What a policy sees of the partitioner in the batch that starts next."""
+        if self.query.merging is None:
+            return None
+        hot = self.query.load.is_hot(self.course.interval(self.start_s))
+        return SplitSeen(self.splits, self.splits and hot)
 
     def step(self) -> tuple[SimulatedState, SimulatedBatch]:
         """One batch with the mapping and the share that stand."""
         query, start_s = self.query, self.start_s
         second = self.course.interval(start_s)
         tuples0, work0_s = self.course.until(self.taken_s)
-        until_s = min(start_s, self.course.when(tuples0 + query.batch_tuples))
+        most = inf if self.cadence.rows is None else self.cadence.rows
+        until_s = min(start_s, self.course.when(tuples0 + most))
         tuples, work_s = self.course.until(until_s)
         tuples, work_s = tuples - tuples0, work_s - work0_s
         cpu_s = work_s * (1 - query.saved * self.share)
-        buckets = cpu_s * query.load.weights(second)
+        weights = query.load.weights(second)
+        if self.split is not None and self.split.splits:
+            assert query.merging is not None
+            weights = np.full(_BUCKETS, (1 + query.merging) / _BUCKETS)
+        buckets = cpu_s * weights
         owners = self.mapping.owner_array
         slow = np.ones(self.mapping.instances)
         extra_s, disturbed, done = 0.0, None, set(self.done)
@@ -227,13 +267,28 @@ class SimulatedState:
             memory = json.loads(json.dumps(decision.memory))
             whys = [request.why for request in decision.requests]
             loads = (batch.observed.buckets / batch.observed.period_s).tolist()
-            for request in decision.requests:
-                mapping = request.change.after(state.mapping, loads)
-                state = replace(state, mapping=mapping, switched=mapping is not state.mapping)
+            state = state.after(decision, loads)
             if decision.share is not None:
                 whys.append(decision.share.why)
-                state = replace(state, share=decision.share.share or 0.0)
+            if decision.cadence is not None:
+                whys.append(cadence_text(decision.cadence))
             yield replace(batch, why=tuple(dict.fromkeys(whys)))
+
+    def after(self, decision: Decision, loads: Sequence[float]) -> SimulatedState:
+        """With all that a policy asks for; `loads` are those of the buckets lately."""
+        state = self
+        for request in decision.requests:
+            mapping = request.change.after(state.mapping, loads)
+            state = replace(state, mapping=mapping, switched=mapping is not state.mapping)
+        if decision.share is not None:
+            state = replace(state, share=decision.share.share or 0.0)
+        if decision.splits is not None:
+            state = replace(state, splits=decision.splits)
+        return state if decision.cadence is None else replace(state, cadence=decision.cadence)
+
+    def _state_bytes(self, at_s: float) -> int:
+        kept = self.query.load.state_bytes
+        return 0 if kept is None else round(float(kept[self.course.interval(at_s)]))
 
     def _seen(
         self,
@@ -286,7 +341,11 @@ class SimulatedState:
             taken=round(tuples),
             event_s=start_s - self.taken_s,
             latency_s=end_s - self.taken_s,
-            trigger_s=self.query.trigger_s,
+            cadence=self.cadence,
+            own_cadence=self.query.cadence,
+            split=self.split,
+            state_bytes=self._state_bytes(start_s),
+            memory_bytes=self.query.memory_bytes,
         )
 
 

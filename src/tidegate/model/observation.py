@@ -61,6 +61,25 @@ class ShedSeen:
 
 
 @dataclass(frozen=True)
+class BatchCadence:
+    """The least time between the starts of two batches, and the most rows that one may have.
+
+    Without `rows` nothing limits them. No result depends on either.
+    """
+
+    trigger_s: float = 0.0
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class SplitSeen:
+    """A partitioner on standby: whether it may split keys now, and whether it does."""
+
+    allowed: bool
+    splits: bool = False
+
+
+@dataclass(frozen=True)
 class Observation:
     """One batch of one subquery.
 
@@ -81,10 +100,13 @@ class Observation:
     before the batch in which the query did not wait: it looked for input and kept its books.
 
     `latency_s` is that of the slowest tuple which the batch answered, None where it answered none
-    of a live source. `trigger_s` is the least time between the starts of two batches. `shed` is
-    None where the share of the query cannot be changed. `disturbed` says what happened in the batch
-    that is no work, as that a task was run again; None where nothing did. `limit` is how many
-    instances all subqueries of the query may have together, None where nobody limits them.
+    of a live source. `cadence` is that of the batches now, and `own_cadence` what the user asked
+    for, None where a policy cannot change it. `split` is None where the partitioner of the subquery
+    cannot be changed, and `shed` where the share of the query cannot. `disturbed` says what
+    happened in the batch that is no work, as that a task was run again; None where nothing did.
+    `limit` is how many instances all subqueries of the query may have together, None where nobody
+    limits them. `state_bytes` is what all instances keep after the batch, and `memory_bytes` what
+    one process may hold, None where that is not known.
     """
 
     subquery: str
@@ -106,10 +128,14 @@ class Observation:
     others_s: float = 0.0
     between_s: float = 0.0
     latency_s: float | None = None
-    trigger_s: float = 0.0
+    cadence: BatchCadence = BatchCadence()
+    own_cadence: BatchCadence | None = None
+    split: SplitSeen | None = None
     shed: ShedSeen | None = None
     disturbed: str | None = None
     limit: int | None = None
+    state_bytes: int = 0
+    memory_bytes: int | None = None
 
     @property
     def utilisation(self) -> Floats:

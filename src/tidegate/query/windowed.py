@@ -69,7 +69,8 @@ class Windowed:
         """Let this partitioner choose where tuples go, in place of that of the run.
 
         It is a name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm,
-        or auto, which chooses for each window.
+        auto, which chooses for each window, or standby, which is hash until the policy auto has it
+        choose.
         """
         if not isinstance(by, str):
             raise QueryError(

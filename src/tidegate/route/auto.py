@@ -42,6 +42,7 @@ class Auto(ByKeys):
 
     name: ClassVar[str] = "auto"
     remembers: ClassVar[str] = "choices"
+    choosing: ClassVar[str] = "each source chooses hash, cam, pk or shuffle for each window"
     settled_because: ClassVar[str] = "auto is hash, for a key is as much work as others"
     number: ClassVar[int] = CAM
     looks_back = True
@@ -54,7 +55,7 @@ class Auto(ByKeys):
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         ledger = units.ledger or Ledger.begun(mapping, self.keys)
-        every = _Part.of(units)
+        every = UnitsPart.of(units)
         periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
         found = np.empty(units.rows, np.int32)
         for low, high in pairwise(_beginnings(periods, ledger)):
@@ -101,7 +102,7 @@ class Auto(ByKeys):
         if not any(chosen.apart and chosen.period == period for chosen in ledger.chosen):
             ledger.choose(Chosen(period, PartitionerChoice.CAM, PartitionerChoice.CAM, apart=True))
 
-    def _period(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
+    def _period(self, ledger: Ledger, period: int, part: UnitsPart) -> Int32s:
         """The buckets of units of one period; the choice may change at each look."""
         before = ledger.tallies.get(period - 1)
         if before is not None and before.survey is not None:
@@ -126,7 +127,7 @@ class Auto(ByKeys):
         if choice is not held:
             ledger.choose(Chosen(period, choice, held, told))
 
-    def _placed(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
+    def _placed(self, ledger: Ledger, period: int, part: UnitsPart) -> Int32s:
         bins, registers = ledger.survey(period).add(*part.counted)
         # The survey counts whatever is chosen: the next choice may be another one.
         ledger.note_survey(period, bins, registers)
@@ -144,11 +145,11 @@ class Auto(ByKeys):
         sent = np.bincount(ledger.owners, by_bucket, ledger.places.count).astype(np.int64)
         ledger.tally(period).loads += sent
         ledger.note_sent(period, sent)
-        return part.spread((part.heads % np.uint64(buckets)).astype(np.int32))
+        return part.by_hash(buckets)
 
 
 @dataclass(frozen=True)
-class _Part:
+class UnitsPart:
     """Some units: hashes of keys (`heads`), the key of each unit, and the tuples of each unit.
 
     Without `codes`, unit i has key i.
@@ -159,16 +160,16 @@ class _Part:
     weights: Int64s
 
     @staticmethod
-    def of(units: Units) -> _Part:
+    def of(units: Units) -> UnitsPart:
         keys = units.rows if units.codes is None else 1
         heads = hash_of(units.keys) if units.keys else np.zeros(keys, np.uint64)
         weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
-        return _Part(heads, units.codes, weights)
+        return UnitsPart(heads, units.codes, weights)
 
-    def only(self, rows: slice | Int64s) -> _Part:
+    def only(self, rows: slice | Int64s) -> UnitsPart:
         if self.codes is None:
-            return _Part(self.heads[rows], None, self.weights[rows])
-        return _Part(self.heads, self.codes[rows], self.weights[rows])
+            return UnitsPart(self.heads[rows], None, self.weights[rows])
+        return UnitsPart(self.heads, self.codes[rows], self.weights[rows])
 
     @property
     def words(self) -> Words:
@@ -182,6 +183,10 @@ class _Part:
         tuples = np.bincount(self.codes, self.weights, len(self.heads)).astype(np.int64)
         there = np.flatnonzero(tuples)
         return self.heads[there], tuples[there]
+
+    def by_hash(self, buckets: int) -> Int32s:
+        """The bucket of each unit by its key alone, as `Hash` gives it."""
+        return self.spread((self.heads % np.uint64(buckets)).astype(np.int32))
 
     def spread(self, by_key: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """An entry per unit from an entry per key."""

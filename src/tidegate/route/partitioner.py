@@ -71,6 +71,9 @@ class Partitioner(Protocol):
     settled_because: ClassVar[str] = ""
     """The reason that a plan gives if `settled` returns another partitioner."""
 
+    choosing: ClassVar[str] = ""
+    """How it chooses among others, in a plan."""
+
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
 
@@ -99,6 +102,14 @@ class Partitioner(Protocol):
 
     def settled(self, even: bool) -> Partitioner:
         """The partitioner to use in its place; `even` says that all units are equal work."""
+        return self
+
+    def without_merging(self) -> Partitioner | None:
+        """Who places tuples in its stead where parts of a key cannot be merged; None: nobody."""
+        return None if self.splits_keys else self
+
+    def going_on(self, state: tuple[str, ...]) -> Partitioner:
+        """Who goes on with a state that lines describe, where the query names no partitioner."""
         return self
 
     def in_one_place(self) -> Partitioner | None:

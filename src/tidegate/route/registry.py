@@ -18,6 +18,7 @@ from tidegate.route.load_aware import (
     Shuffle,
 )
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.standby import Standby
 
 PARTITIONERS: dict[str, type[Partitioner]] = {
     Hash.name: Hash,
@@ -28,6 +29,7 @@ PARTITIONERS: dict[str, type[Partitioner]] = {
     AffinityByTuples.name: AffinityByTuples,
     Hybrid.name: Hybrid,
     Auto.name: Auto,
+    Standby.name: Standby,
 }
 
 DEFAULT = Hash.name

@@ -15,6 +15,7 @@ from tidegate.query.graph import has_aggregate, has_join, has_process
 from tidegate.query.node import Node
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
+from tidegate.route.standby import Standby
 from tidegate.session.place import Place
 from tidegate.session.preview import first_rows
 
@@ -52,7 +53,7 @@ def plan_for(
     choices = Choices(
         join=join,
         rows=first_rows(connectors or {}),
-        partitioner=partitioner_of(options.partitioner),
+        partitioner=partitioner_of(_partitioner(options.partitioner, outputs)),
         partial=None if options.partial == AUTO else options.partial,
         max_windows=options.max_windows,
     )
@@ -67,6 +68,12 @@ def plan_for(
         return types_by_spark(session)(*arguments)
 
     return lower(outputs, typer, choices, options.strategy)
+
+
+def _partitioner(asked: str, outputs: Sequence[Output]) -> str:
+    """The one that is asked for; with a latency target one that the policy may change."""
+    aims = any(output.aim is not None for output in outputs)
+    return Standby.name if aims and asked == DEFAULT_PARTITIONER else asked
 
 
 def _instead(nodes: Sequence[Node]) -> str:

@@ -192,14 +192,14 @@ MISTAKES = {
     "--partitioner of no such name": Mistake(
         message=(
             "--partitioner: must be a known word; got camm. Did you mean cam or cm or am? There "
-            "are: hash, shuffle, pk, cm, am, cam, lm, auto."
+            "are: hash, shuffle, pk, cm, am, cam, lm, auto, standby."
         ),
         options=(*RIDES, "--partitioner", "camm"),
     ),
     "--partitioner without a name": Mistake(
         message=(
             "--partitioner: must be a known word; got no name. There are: hash, shuffle, pk, cm, "
-            "am, cam, lm, auto."
+            "am, cam, lm, auto, standby."
         ),
         options=(*RIDES, "--partitioner", ""),
     ),
@@ -259,7 +259,7 @@ MISTAKES = {
     "WITH PARTITIONER of no such name": Mistake(
         message=(
             "WITH PARTITIONER: must be a known word; got pkk. Did you mean pk? There are: "
-            "hash, shuffle, pk, cm, am, cam, lm, auto."
+            "hash, shuffle, pk, cm, am, cam, lm, auto, standby."
         ),
         options=RIDES,
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER pkk",

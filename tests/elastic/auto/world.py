@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 
 from tidegate.elastic.auto.evidence import Evidence, Saved, SubqueryEvidence
 from tidegate.elastic.auto.goal import LatencyGoal
@@ -12,7 +12,7 @@ from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
 from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.auto.setting import Setting
-from tidegate.model.observation import ShedSeen
+from tidegate.model.observation import BatchCadence, ShedSeen, SplitSeen
 
 FIXED_S = 0.02
 SAVED = 0.8
@@ -35,6 +35,14 @@ class World:
     beside_saved: float = 0.0
     limit: int | None = None
     """What a budget leaves."""
+    cadence: BatchCadence = field(default_factory=lambda: BatchCadence(0.1))
+    own_cadence: BatchCadence | None = None
+    rate: float = 1_000.0
+    hottest: float = 0.0
+    """The part of the work that one key is, where keys may be split only `splits` it."""
+    splits: bool | None = None
+    state_bytes: int = 0
+    memory_bytes: int | None = None
     share: float = 0.0
     shed_batches: int = 0
     at_s: float = 0.0
@@ -55,18 +63,27 @@ class World:
 
     def _batch(self, work: float) -> None:
         load = work * (1 - SAVED * self.share) / self.instances * self.slowdown(self.instances)
+        load *= self.skew
         load += self.beside * (1 - self.beside_saved * self.share)
         self.shed_batches += self.share > 0
-        batch_s = FIXED_S + load * self.cycle_s
+        most_s = inf if self.cadence.rows is None else self.cadence.rows / self.rate
+        taken_s = min(self.cycle_s, most_s)
+        batch_s = FIXED_S + load * taken_s
         self.latency_s = self.cycle_s + batch_s
-        self.cycle_s = max(batch_s, 0.1)
-        self.at_s += self.cycle_s
-        self.waited_s += self.cycle_s
+        passed_s = max(batch_s, self.cadence.trigger_s)
+        self.cycle_s += passed_s - taken_s
+        self.at_s += passed_s
+        self.waited_s += passed_s
         self.worst_s = max(self.worst_s, self.latency_s)
         self.batch += 1
         if self.waited_s >= INTERVAL_S:
             self.waited_s = 0.0
             self._decide(work)
+
+    @property
+    def skew(self) -> float:
+        """How many times an even part of the work the busiest instance has."""
+        return 1.1 if self.splits else max(self.hottest * self.instances, 1.0)
 
     def _decide(self, work: float) -> None:
         shed = None
@@ -82,18 +99,25 @@ class World:
                 SubqueryEvidence(
                     name="aggregate",
                     instances=self.instances,
-                    work=work,
-                    ahead=work,
+                    work=work * (1.1 if self.splits else 1.0),
+                    ahead=work * (1.1 if self.splits else 1.0),
                     beside=self.beside,
                     fixed_s=FIXED_S,
-                    skew=1.0,
-                    hottest=0.0,
+                    skew=1.0 if self.splits else self.skew,
+                    hottest=0.0 if self.splits else self.hottest,
                     most=self.most,
+                    split=None
+                    if self.splits is None
+                    else SplitSeen(self.splits, self.splits and self.hottest > 0),
+                    state_bytes=self.state_bytes,
                 ),
             ),
             backlog_s=self.cycle_s,
             ready_s=0.0,
-            trigger_s=0.1,
+            cadence=self.cadence,
+            own_cadence=self.own_cadence,
+            rate=self.rate,
+            memory_bytes=self.memory_bytes,
             latency_s=self.latency_s,
             doubt=0.04,
             saved=Saved(SAVED, SAVED),
@@ -109,6 +133,9 @@ class World:
         if chosen is not None:
             self.changes.append((self.at_s, chosen))
             (self.instances,), self.share = chosen.setting.counts, chosen.setting.share
+            if chosen.setting.splits is not None:
+                self.splits = chosen.setting.splits
+            self.cadence = chosen.setting.cadence or self.cadence
 
     @property
     def setting(self) -> Setting:

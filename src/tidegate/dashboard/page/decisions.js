@@ -9,7 +9,13 @@ export const goalOf = (picture) => toldOf(picture)?.goal;
 
 const seconds = (value) => (known(value) ? `${value.toLocaleString("en", { maximumFractionDigits: 2 })} s` : "never");
 
-const setting = ({ instances, share }) => `${instances.join(" + ")}${share ? `, ${percent(share)} shed` : ""}`;
+function setting({ instances, share, splits_keys, trigger_s, batch_rows }) {
+  const parts = [instances.join(" + "), share ? `${percent(share)} shed` : null];
+  if (known(splits_keys)) parts.push(splits_keys ? "keys may be split" : "keys by hash");
+  if (known(trigger_s)) parts.push(trigger_s ? `a batch every ${seconds(trigger_s)}` : "batches at once");
+  if (known(batch_rows)) parts.push(`at most ${plural(batch_rows, "row")} each`);
+  return parts.filter(Boolean).join(", ");
+}
 
 function alternative(one) {
   if (!one.instances) return `${one.remedy}: ${one.note}`;
@@ -42,7 +48,7 @@ function share(budget) {
   return `Budget: ${plural(budget.instances, "instance")} for ${budget.queries} ${budget.queries === 1 ? "query" : "queries"}, ${budget.held} held by this one.${less}`;
 }
 
-const COLUMNS = [["batch", "number"], ["remedy"], ["instances"], ["reason", "long"], ["alternatives, and what was expected of them", "long"], ["expected", "number"], ["came", "number"], ["regret"]];
+const COLUMNS = [["batch", "number"], ["remedy"], ["instances, and what else changed", "long"], ["reason", "long"], ["alternatives, and what was expected of them", "long"], ["expected", "number"], ["came", "number"], ["regret"]];
 
 export function drawDecisions(history, picture) {
   const [told, budget] = [toldOf(picture), picture?.budget];

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import LONG_AGO, MachineMemory
-from tidegate.elastic.auto.remedy import Case
 from tidegate.elastic.auto.setting import Setting
 from tidegate.elastic.budget.ledger import cut_text
 
-PATIENCE_S = 10.0
+PATIENCE_S = 20.0
 """A spike is short for so long: then instances take the place of shedding."""
 
 RISING = 1.15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.observation import ShedSeen
+from tidegate.model.observation import BatchCadence, ShedSeen, SplitSeen
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class SubqueryEvidence:
     `AHEAD_S` seconds, more than that of now while windows fill. `beside` is what the driver and map
     tasks need of a second, and `fixed_s` what a batch takes however small it is. `skew` is the load
     of the busiest instance over the mean, and `hottest` the share of the busiest bucket, which no
-    mapping can divide. `most` is how many instances it may have.
+    mapping can divide. `most` is how many instances it may have. `split` is None where its
+    partitioner cannot be changed. `state_bytes` is what all its instances keep together.
     """
 
     name: str
@@ -29,6 +30,8 @@ class SubqueryEvidence:
     most: int
     even: bool = False
     """Whether its work is even with any mapping, as that of a join that deals its tuples."""
+    split: SplitSeen | None = None
+    state_bytes: int = 0
 
     @property
     def highest(self) -> float:
@@ -51,14 +54,19 @@ class Saved:
 class Evidence:
     """All subqueries of a query after an interval, in the order of the plan.
 
-    `at_s` is the time since the policy began, counted from batches. `backlog_s` is how many seconds
-    of input wait, and `ready_s` how long tuples wait until they are ready. `latency_s` is that of
-    the slowest tuple of the interval, None where none was answered. `doubt` is how far the work may
-    be off, as a part of it. `saved` is what shedding saves of the work of instances, and
-    `saved_beside` of what the driver and map tasks do for tuples; with `saving_known`, batches have
-    shown both. `shed` is None for a query that cannot shed, and `half_error` the error that
-    it has where half is shed, None where that was not seen yet. `limit` is how many instances the
-    budget of the session leaves now, None without one.
+    - `at_s`: the time since the policy began, counted from batches
+    - `backlog_s`: how many seconds of input wait; `rate`: how many rows come in a second
+    - `ready_s`: how long tuples wait until they are ready
+    - `cadence`: that of the batches now; `own_cadence` is what the user asked for, None where it
+      cannot be changed
+    - `latency_s`: that of the slowest tuple of the interval, None where none was answered
+    - `doubt`: how far the work may be off, as a part of it
+    - `saved`: what shedding saves of the work of instances; `saved_beside`: what it saves of the
+      work of the driver and map tasks; with `saving_known`, batches have shown both
+    - `shed`: None for a query that cannot shed
+    - `half_error`: the error where half is shed, None where that was not seen yet
+    - `limit`: how many instances the budget of the session leaves now, None without one
+    - `memory_bytes`: what an instance's process may hold, None where that is not known
     """
 
     batch: int
@@ -66,15 +74,18 @@ class Evidence:
     subqueries: tuple[SubqueryEvidence, ...]
     backlog_s: float
     ready_s: float
-    trigger_s: float
+    cadence: BatchCadence
     latency_s: float | None
     doubt: float
+    own_cadence: BatchCadence | None = None
+    rate: float = 0.0
     saved: Saved = Saved(0.8, 0.5)
     saved_beside: Saved = Saved(0.4, 0.0)
     saving_known: bool = False
     shed: ShedSeen | None = None
     half_error: float | None = None
     limit: int | None = None
+    memory_bytes: int | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -84,6 +95,12 @@ class Evidence:
     def share(self) -> float:
         """What is shed now."""
         return 0.0 if self.shed is None else self.shed.share
+
+    @property
+    def splits(self) -> bool | None:
+        """Whether keys may be split now; None where no partitioner can be changed."""
+        allowed = [one.split.allowed for one in self.subqueries if one.split is not None]
+        return all(allowed) if allowed else None
 
     @property
     def unshed(self) -> tuple[float, ...]:

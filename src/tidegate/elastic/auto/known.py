@@ -184,6 +184,8 @@ class KnownQuery:
                     hottest=known.hottest,
                     most=min(cost or slots, slots, buckets),
                     even=operation.everywhere,
+                    split=seen.split,
+                    state_bytes=seen.state_bytes,
                 )
             )
         first, rates = self.seen[0], found[self.seen[0].subquery].rates
@@ -196,7 +198,9 @@ class KnownQuery:
             subqueries=tuple(evidence),
             backlog_s=min(waiting_s, 3600.0),
             ready_s=mean_ready_s(list(rates.now)) if windows else 0.0,
-            trigger_s=first.trigger_s,
+            cadence=first.cadence,
+            own_cadence=first.own_cadence,
+            rate=rate,
             latency_s=self.latency_s,
             doubt=max(one.costs.doubt for one in found.values()),
             saved=self.saving.instances,
@@ -205,6 +209,7 @@ class KnownQuery:
             shed=first.shed if sheds else None,
             half_error=self.saving.half_error,
             limit=first.limit,
+            memory_bytes=first.memory_bytes,
         )
 
     def recorded(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.demand import FEWER, PATIENCE_S, RISING, STEP_S, cut_down, with_demand
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
@@ -32,12 +33,11 @@ from tidegate.elastic.auto.remedy import (
     ORDER,
     SHARES,
     Alternative,
-    Case,
     RemedyChoice,
     RemedyProposal,
     weighed,
 )
-from tidegate.elastic.auto.setting import Setting, change_text, forecast
+from tidegate.elastic.auto.setting import FULL_MEMORY, Setting, change_text, forecast
 
 AHEAD_S = 10.0
 """How far ahead work is foreseen, while windows fill."""
@@ -54,6 +54,9 @@ done."""
 
 _MUCH_BESIDE = 0.2
 """From this part of the time on, what is beside instances is named."""
+
+_UNPAID = {"change batches": "own batches", "change partitioner": "hash"}
+"""Remedies that cost no instances, and are kept and given back as those are."""
 
 _LATE_TARGETS = 4.0
 """Latency that is above the target for so many times the target, though the forecast is below."""
@@ -101,6 +104,7 @@ class Machine:
             caution=1 + (memory.caution - 1) * half,
             faded_s=seen.at_s,
             late_s=late_s if late else LONG_AGO,
+            split_s=seen.at_s if _splits_now(seen) else memory.split_s,
             behind=_behind(self.goal, seen) if late else "",
             distrusted={k: at for k, at in memory.distrusted.items() if seen.at_s - at < CALMING_S},
         )
@@ -111,10 +115,10 @@ class Machine:
         return replace(memory, caution=min(memory.caution * 1.05, 3.0), late_s=seen.at_s)
 
     def _misses(self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]) -> bool:
-        """Whether the setting that stands misses the target soon, if the rates stay as they are."""
+        """Whether the target is missed soon, or state fills the memory, if all stays as it is."""
         horizon_s, work = 3 * self.goal.latency_s, self._soon(memory, seen, before)
         found = forecast(seen, Setting(seen.counts, seen.share), horizon_s, work=work)
-        return found.latency_s > self.goal.latency_s
+        return found.latency_s > self.goal.latency_s or found.memory > FULL_MEMORY
 
     def _soon(
         self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]
@@ -144,8 +148,9 @@ class Machine:
         late = "never" if stands.latency_s > 1e6 else f"{stands.latency_s:.1f} s"
         why = (
             f"work for {sum(case.work):.2f} instances{_doubt(seen)}{_beside(seen)}, slowest "
-            f"tuple in {case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s: "
-            f"{chosen.kind}, {change_text(case.standing, chosen.setting)}{cut_down(memory, seen)}"
+            f"tuple in {case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s"
+            f"{_full(stands.memory)}: {chosen.kind}, {_change(seen, chosen.setting)}"
+            f"{cut_down(memory, seen)}"
         )
         return self._taken(memory, seen, RemedyChoice(chosen.setting, chosen.kind, why), every)
 
@@ -175,9 +180,13 @@ class Machine:
         return tuple(found)
 
     def _given_back(self, memory: MachineMemory, seen: Evidence) -> Handled:
-        """What is not needed any more: first what costs accuracy, then instances."""
+        """What is not needed any more: what costs accuracy, then the others, the last one first."""
         if seen.share > 0:
             return self._unshed(memory, seen)
+        if seen.own_cadence is not None and seen.cadence != seen.own_cadence:
+            memory, chosen = self._own_batches(memory, seen)
+            if chosen is not None:
+                return memory, chosen
         if memory.surplus:
             if seen.backlog_s >= self._drained_s:
                 return memory, None
@@ -191,7 +200,31 @@ class Machine:
         if sum(highest) > RISING * sum(memory.highest(since_s + STEP_S)):
             return memory, None  # the end of a higher load, which is forgotten in a moment
         why = f"the most work of {memory.hold_s:.0f} s was for {sum(highest):.2f} instances"
-        return self._with_fewer(memory, seen, highest, FEWER, why)
+        fewer = self._with_fewer(memory, seen, highest, FEWER, why)
+        return fewer if fewer[1] is not None else self._by_hash(memory, seen, since_s)
+
+    def _own_batches(self, memory: MachineMemory, seen: Evidence) -> Handled:
+        """Batches as the user asked for them, once these hold the target again."""
+        since_s = seen.at_s - memory.hold_s
+        if memory.grown_s > since_s:
+            return memory, None
+        case = self._case(memory, seen, tuple(of * FEWER for of in memory.highest(since_s)))
+        own = Setting(seen.counts, cadence=seen.own_cadence)
+        if not case.holds(own):
+            return memory, None
+        why = f"the target was held for {memory.hold_s:.0f} s, and is with the batches asked for"
+        return self._given(memory, seen, case, own, "own batches", why)
+
+    def _by_hash(self, memory: MachineMemory, seen: Evidence, since_s: float) -> Handled:
+        """Keys by hash again, once the partitioner has gone back to that by itself.
+
+        It measures what hash would do, and that is not to be known from instances that share keys.
+        """
+        if not seen.splits or memory.split_s > since_s:
+            return memory, None
+        case = self._case(memory, seen, memory.highest(since_s))
+        why = f"no key was split for {memory.hold_s:.0f} s"
+        return self._given(memory, seen, case, Setting(seen.counts, splits=False), "hash", why)
 
     def _with_fewer(
         self,
@@ -206,6 +239,9 @@ class Machine:
         case = self._case(memory, seen, tuple(max(a * margin, b) for a, b in zip(work, ahead)))
         found = case.fewest()
         if found.cost >= case.standing.cost or not case.holds(found):
+            return memory, None
+        # While a backlog is worked off, fewer suffice each second: one switch at its end will do.
+        if found.cost > case.lean().cost:
             return memory, None
         return self._given(memory, seen, case, found, "remove instances", why)
 
@@ -231,7 +267,7 @@ class Machine:
         for one in added:
             if one.setting is not None and one.holds and one.setting.share < seen.share:
                 why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
-                why += f"{one.kind}, {change_text(case.standing, one.setting)}"
+                why += f"{one.kind}, {_change(seen, one.setting)}"
                 why += cut_down(memory, seen)
                 return self._taken(memory, seen, RemedyChoice(one.setting, one.kind, why), every)
         return memory, None
@@ -239,7 +275,7 @@ class Machine:
     def _given(
         self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
     ) -> Handled:
-        text = f"{why}: {change_text(case.standing, to)}"
+        text = f"{why}: {_change(seen, to)}"
         every = (weighed(case, kind, RemedyProposal(to)),)
         return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
 
@@ -252,21 +288,23 @@ class Machine:
     ) -> Handled:
         """With a change that is asked for: the next one waits for what comes of it."""
         after, at_s = chosen.setting, seen.at_s
-        before = Setting(seen.counts, seen.share)
+        before = after.undone(seen)
         work = tuple(one.highest for one in seen.subqueries)
         case = self._case(memory, seen, work)
         if memory.pending is not None:
             memory = with_outcome(memory, case)
         expected = case.forecast(after)
-        more, fewer = after.cost > before.cost, after.cost < before.cost
-        lean = case.lean() if more else after
+        more = after.cost > before.cost or chosen.kind in _UNPAID
+        fewer = after.cost < before.cost or chosen.kind in _UNPAID.values()
+        grown = after.cost > before.cost
+        lean = case.lean(splits=after.splits) if grown else after
         record = {
             "batch": seen.batch,
             "at_s": round(at_s, 1),
             "remedy": chosen.kind,
             "why": chosen.why,
-            "before": {"instances": list(before.counts), "share": before.share},
-            "after": {"instances": list(after.counts), "share": after.share},
+            "before": before.as_dict(),
+            "after": after.as_dict(),
             "predicted": expected.as_dict(),
             "alternatives": [one.as_dict() for one in every],
             "outcome": None,
@@ -280,7 +318,7 @@ class Machine:
                 grown_s=at_s if more else memory.grown_s,
                 shrunk_s=at_s if fewer else memory.shrunk_s,
                 shed_s=at_s if after.share > 0 and before.share == 0 else memory.shed_s,
-                surplus=more and after.share == 0 and lean.cost < after.cost,
+                surplus=grown and after.share == 0 and lean.cost < after.cost,
                 hold_s=min(memory.hold_s * 2, MOST_HOLD_S) if missed else memory.hold_s,
                 pending=PendingOutcome(
                     at_s=at_s,
@@ -320,8 +358,21 @@ def _latency_s(one: Alternative) -> tuple[float, float]:
     return one.expected.latency_s, one.expected.load
 
 
+def _splits_now(seen: Evidence) -> bool:
+    return any(one.split is not None and one.split.splits for one in seen.subqueries)
+
+
 def _doubt(seen: Evidence) -> str:
     return f" (give or take {seen.doubt:.0%})"
+
+
+def _change(seen: Evidence, to: Setting) -> str:
+    return change_text(to.undone(seen), to)
+
+
+def _full(memory: float) -> str:
+    """How full the memory of an instance is, where that is a reason."""
+    return f", state fills {memory:.0%} of the memory of an instance" * (memory > FULL_MEMORY)
 
 
 def _beside(seen: Evidence) -> str:
@@ -339,7 +390,14 @@ def _behind(goal: LatencyGoal, seen: Evidence) -> str:
 
 
 def _stuck(memory: MachineMemory, case: Case) -> str:
-    """Why the target cannot be held."""
+    """Why the target cannot be held, or state does not fit."""
+    full = case.forecast(case.standing).memory
+    if full > FULL_MEMORY:
+        return (
+            f"state fills {full:.0%} of the memory of an instance, and there may be no more "
+            f"instances{cut_down(memory, case.seen)}: raise --memory-limit or COST, or shorten "
+            f"the windows"
+        )
     most = case.goal.cost or sum(one.most for one in case.seen.subqueries)
     work = sum(case.work) * case.caution
     shed = case.most_share()

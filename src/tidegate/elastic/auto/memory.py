@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tidegate.elastic.auto.setting import Setting
+from tidegate.model.observation import BatchCadence
 
-HOLD_S = 15.0
+HOLD_S = 24.0
 """So long instances stay that have come, and so far back goes the work that fewer must do."""
 
-MOST_HOLD_S = 160.0
+MOST_HOLD_S = 40.0
 CALMING_S = 300.0
 """After so long half of what was learnt from a mistake is forgotten."""
 
@@ -42,17 +43,19 @@ class PendingOutcome:
 
 @dataclass(frozen=True)
 class MachineMemory:
-    """Grows with nothing: the work of the last minutes by two seconds, and the newest decisions.
+    """What the machine keeps for the next interval; its size is bounded whatever happens.
 
     `works` has rows of a time slot and the most work of each subquery in it. `changed_s` is when
-    the machine last changed something and `grown_s` when that was more instances; `shed_s` since
-    when it sheds. With `surplus` there are more instances than the work needs, for a backlog.
-    `moving` counts intervals that it waited because the load was still rising.
+    the machine last changed something, `grown_s` when that was more instances or what counts like
+    them, and `shrunk_s` when it gave some back. It sheds since `shed_s`; keys were split last at
+    `split_s`, and tuples are late since `late_s`. With `surplus` there are more instances than the
+    work needs, for a backlog. `moving` is 1 while it waits because the load still rises.
+
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
     made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
-    `behind` how late it was, where a tuple was.
-    `wanted` are the instances that there would be without a budget, of a query that has one;
-    `raised_s` is when they last became more, and `lacking_s` since when they do not suffice.
+    `behind` how late tuples are. `wanted` are the instances that a query with a budget would have
+    without it; `raised_s` is when they last became more, and `lacking_s` since when the budget's do
+    not suffice.
     """
 
     works: tuple[tuple[float, ...], ...] = ()
@@ -62,6 +65,7 @@ class MachineMemory:
     shrunk_s: float = LONG_AGO
     shed_s: float = LONG_AGO
     late_s: float = LONG_AGO
+    split_s: float = LONG_AGO
     moving: int = 0
     surplus: bool = False
     hold_s: float = HOLD_S
@@ -107,7 +111,12 @@ class MachineMemory:
         if known["pending"] is not None:
             pending = dict(known["pending"])
             for name in ("before", "after"):
-                of = pending[name]
-                pending[name] = Setting(tuple(of["counts"]), of["share"], of["evened"])
+                of = dict(pending[name])
+                cadence = of.pop("cadence")
+                of |= {
+                    "counts": tuple(of["counts"]),
+                    "cadence": cadence and BatchCadence(**cadence),
+                }
+                pending[name] = Setting(**of)
             known["pending"] = PendingOutcome(**pending)
         return MachineMemory(**known)

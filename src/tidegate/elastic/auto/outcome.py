@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.memory import APART_S, MachineMemory, PendingOutcome
-from tidegate.elastic.auto.remedy import Case, RemedyChoice
+from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.auto.setting import Setting, change_text
 
 _LEAST_JUDGED_S = 5.0
@@ -19,6 +20,9 @@ _WORSE = 1.25
 
 _WORTH = 0.1
 """Shedding a tuple must save at least this part of what the tuple costs."""
+
+_JUDGED = ("change partitioner", "rebalance", "add instances", "change batches")
+"""Remedies that may make it worse; whether to shed is in vain shows before that."""
 
 Judged = tuple[MachineMemory, RemedyChoice | None]
 
@@ -31,7 +35,7 @@ def judge(memory: MachineMemory, case: Case) -> Judged:
     if pending is None:
         return memory, None
     after_s = seen.at_s - pending.at_s
-    if (seen.counts, seen.share) != (pending.after.counts, pending.after.share):
+    if not pending.after.stands(seen):
         if after_s < 2 * target_s:
             return memory, None  # it has not been taken yet
         return replace(memory, pending=None), None  # somebody else has changed it
@@ -79,7 +83,7 @@ def _was_mistake(pending: PendingOutcome, case: Case) -> bool:
     assert seen.latency_s is not None
     load = seen.backlog_s / max(seen.latency_s - seen.backlog_s, 1e-3)
     return (
-        pending.kind in ("rebalance", "add instances")
+        pending.kind in _JUDGED
         and pending.high_s <= target_s
         and seen.latency_s > target_s
         and seen.latency_s > _WORSE * pending.high_s

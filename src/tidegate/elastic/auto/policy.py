@@ -74,7 +74,14 @@ class ByTarget:
         wanted = _wanted(observed, remembered.wanted)
         if chosen is None:
             return Decision((), after, wanted=wanted)
-        return Decision(_requests(evidence, chosen), after, _share(evidence, chosen), wanted)
+        return Decision(
+            _requests(evidence, chosen),
+            after,
+            share=_share(evidence, chosen),
+            wanted=wanted,
+            cadence=chosen.setting.cadence,
+            splits=chosen.setting.splits,
+        )
 
     def remark(self, observed: Sequence[Observation]) -> str | None:
         """What a user should know of a query where it cannot do all it might."""

@@ -7,28 +7,29 @@ accuracy for a while, then what costs instances. A new remedy is a class here an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
-from tidegate.elastic.auto.evidence import Evidence
-from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.auto.setting import LatencyForecast, Setting, error_at, forecast
+from tidegate.elastic.auto.case import Case
+from tidegate.elastic.auto.setting import MOST_LOAD, LatencyForecast, Setting, error_at
+from tidegate.model.observation import BatchCadence
 
 UNEVEN = 1.15
-"""Balancing is worth it where the busiest instance has so many times the mean."""
-
-FIRST_SHARE = 0.5
-"""No more is shed before a window has shown what error that makes."""
+"""Evening loads is worth it where the busiest instance has so many times the mean."""
 
 SHARES = tuple(step / 20 for step in range(1, 20))
 """What may be shed, in steps of 5 percent."""
 
-HARDLY = 0.1
-"""Where instances have less than this part of the load to divide, more of them hardly help."""
+MOST_ROWS = 4_000_000
+"""No batch is made larger than this: its rows have to fit into memory."""
 
-DRAIN_TARGETS = 3.0
-"""Within so many times the target a remedy has to have brought latency below it."""
+_OFTEN = (0.5, 0.25, 0.0)
+"""Triggers that are tried, in targets: a tuple waits for one, and then for its batch."""
+
+_LARGER = (2, 4, 8)
+"""Limits that are tried: so many times the rows that a batch may have now."""
 
 
 @dataclass(frozen=True)
@@ -48,87 +49,6 @@ class RemedyChoice:
     why: str
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is to be remedied: the goal, the evidence, and the setting that stands.
-
-    `work` is that of each subquery to be ready for, `caution` how many times as much as that counts
-    because an earlier forecast was too good.
-    """
-
-    goal: LatencyGoal
-    seen: Evidence
-    work: tuple[float, ...]
-    caution: float = 1.0
-
-    @property
-    def standing(self) -> Setting:
-        return Setting(self.seen.counts, self.seen.share)
-
-    @property
-    def horizon_s(self) -> float:
-        return DRAIN_TARGETS * self.goal.latency_s
-
-    def forecast(self, setting: Setting) -> LatencyForecast:
-        work = tuple(of * self.caution for of in self.work)
-        return forecast(self.seen, setting, self.horizon_s, work=work)
-
-    def holds(self, setting: Setting) -> bool:
-        return self.forecast(setting).holds(self.goal.latency_s)
-
-    def most_share(self) -> float:
-        """The most that may be shed: by the query, and by the error that it makes."""
-        if self.goal.error is None or self.seen.shed is None:
-            return 0.0
-        most = self.seen.shed.most
-        if self.seen.half_error is None:
-            return min(most, FIRST_SHARE)
-        if self.seen.half_error <= 0:
-            return most
-        odds = (self.goal.error / self.seen.half_error) ** 2
-        return min(most, odds / (1 + odds))
-
-    def fewest(self, share: float = 0.0) -> Setting:
-        """The fewest instances that hold the target at a share; the most that help if none do.
-
-        One more goes to the subquery for which it does most. A backlog gets at most as many again
-        as the work needs without it.
-        """
-        lean = self.lean(share)
-        return lean if self.holds(lean) else self._fewest(share, self.seen, most=2 * lean.cost)
-
-    def lean(self, share: float = 0.0) -> Setting:
-        """The fewest instances that hold the target if there were no backlog."""
-        return self._fewest(share, replace(self.seen, backlog_s=0.0))
-
-    def _fewest(self, share: float, seen: Evidence, most: int | None = None) -> Setting:
-        case = replace(self, seen=seen)
-        limits = [limit for limit in (self.goal.cost, most) if limit is not None]
-        limit = min(limits, default=sum(one.most for one in seen.subqueries))
-        counts = [1] * len(seen.subqueries)
-        if len(counts) == 1:
-            least = ceil(self.work[0] * (1 - share)) - 1
-            counts = [min(max(least, 1), seen.subqueries[0].most, limit)]
-        tried = []
-        while not case.holds(found := Setting(tuple(counts), share, evened=True)):
-            tried.append(found)
-            gains = [
-                (work / count - work / (count + 1), -place)
-                for place, (work, count) in enumerate(zip(self.work, counts, strict=True))
-                if count < seen.subqueries[place].most
-            ]
-            if not gains or sum(counts) >= limit:
-                return next(filter(case.is_undivided, tried), found)
-            counts[-max(gains)[1]] += 1
-        return found
-
-    def is_undivided(self, setting: Setting) -> bool:
-        """Whether the time goes to the driver and map tasks, which instances cannot take over."""
-        work = zip(self.work, setting.counts, strict=True)
-        divided = sum(of * self.caution / count for of, count in work)
-        return divided <= HARDLY * self.forecast(setting).load
-
-
 class Remedy(Protocol):
     """One kind of remedy; `kind` is what decisions call it."""
 
@@ -137,6 +57,33 @@ class Remedy(Protocol):
 
     def proposed(self, case: Case) -> RemedyProposal:
         """The setting it leads to: that which holds the target, or as near to it as it comes."""
+
+
+class ChangePartitioner:
+    """Lets a partitioner on standby split the keys that are too much for one instance.
+
+    Only then: parts of a key have to be merged, and to move buckets costs nothing. Instances are
+    added with it where the keys, once they are split, are too much for those there are.
+    """
+
+    kind: ClassVar = "change partitioner"
+
+    def proposed(self, case: Case) -> RemedyProposal:
+        if case.seen.splits is None:
+            return RemedyProposal(None, "no partitioner of this query is on standby")
+        if case.seen.splits:
+            return RemedyProposal(None, "keys are split already, where that is cheaper")
+        one = max(
+            (one for one in case.seen.subqueries if one.split is not None),
+            key=lambda one: one.hottest,
+        )
+        limit = max(one.instances, case.fewest().cost)
+        if one.hottest * limit <= UNEVEN:
+            return RemedyProposal(None, "no key is too much for one instance")
+        split = replace(case.standing, splits=True)
+        return RemedyProposal(
+            split if one.instances > 1 and case.holds(split) else case.fewest(splits=True)
+        )
 
 
 class EvenLoads:
@@ -188,6 +135,8 @@ def _no_more(case: Case, found: Setting) -> str:
     """Why there is no reason to add instances."""
     if case.holds(found):
         return "there are enough"
+    if case.seen.cadence.trigger_s >= case.goal.latency_s:
+        return "the trigger alone is longer than the target"
     if case.is_undivided(case.standing):
         return "driver and map tasks take the time, more instances would hardly help"
     return "there may be no more"
@@ -216,7 +165,50 @@ class AddAndShed:
         return RemedyProposal(found)
 
 
-ORDER: tuple[Remedy, ...] = (EvenLoads(), ShedShare(), AddInstances(), AddAndShed())
+class ChangeBatches:
+    """Starts batches more often where tuples wait for the trigger, or lets them be larger.
+
+    Larger ones help where the fixed cost of many small ones takes the time.
+    """
+
+    kind: ClassVar = "change batches"
+
+    def proposed(self, case: Case) -> RemedyProposal:
+        if case.seen.own_cadence is None:
+            return RemedyProposal(None, "batches of this run cannot be changed")
+        settings = [replace(case.standing, cadence=cadence) for cadence in _cadences(case)]
+        if not settings:
+            return RemedyProposal(None, "batches start at once, and are as large as they should be")
+        best = min(settings, key=lambda of: _keeps_up(case.forecast(of)))
+        return RemedyProposal(next(filter(case.holds, settings), best))
+
+
+def _keeps_up(expected: LatencyForecast) -> tuple[float, float, float]:
+    """Where no setting holds: first that it keeps up at all, then how late it is."""
+    return max(expected.load, MOST_LOAD), expected.latency_s, expected.load
+
+
+def _cadences(case: Case) -> Iterator[BatchCadence]:
+    """Other cadences, those that are nearest to the one there is first."""
+    now, target_s = case.seen.cadence, case.goal.latency_s
+    triggers = [now.trigger_s, *(t * target_s for t in _OFTEN if t * target_s < now.trigger_s)]
+    limits: list[int | None] = [now.rows]
+    if now.rows is not None:
+        larger = [times * now.rows for times in _LARGER]
+        limits += [rows for rows in larger if rows <= MOST_ROWS]
+    for rows, trigger_s in product(limits, triggers):
+        if (trigger_s, rows) != (now.trigger_s, now.rows):
+            yield BatchCadence(trigger_s, rows)
+
+
+ORDER: tuple[Remedy, ...] = (
+    ChangePartitioner(),
+    EvenLoads(),
+    ShedShare(),
+    AddInstances(),
+    AddAndShed(),
+    ChangeBatches(),
+)
 
 
 @dataclass(frozen=True)
@@ -235,8 +227,7 @@ class Alternative:
             return {"remedy": self.kind, "note": self.note}
         return {
             "remedy": self.kind,
-            "instances": list(self.setting.counts),
-            "share": self.setting.share,
+            **self.setting.as_dict(),
             "error": None if self.error is None else round(self.error, 4),
             "holds": self.holds,
             **self.expected.as_dict(),

@@ -185,8 +185,7 @@ class ChosenPlacement(LedgerPlacement):
         return changes_of(work, spec, came.get(CHOICES, ()))
 
     def details(self) -> list[str]:
-        chooses = f"{self.partitioner.name}: each source chooses hash, cam, pk or shuffle"
-        return [*super().details(), f"{chooses} for each window"]
+        return [*super().details(), f"{self.partitioner.name}: {self.partitioner.choosing}"]
 
 
 PLACEMENTS: dict[str, type[Placement]] = {

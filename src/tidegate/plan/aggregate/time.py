@@ -116,23 +116,28 @@ def _placement(asked: AskedAggregate, planned: PlannedAnswer, context: Context) 
         partitioner = in_one_place(
             partitioner, "splits the tuples of a key, and these must be together", planned.by_key
         )
-    _check_merges(partitioner, planned.parts)
+    partitioner = _with_merges(partitioner, planned.parts)
     partial = context.choices.partial
     folding = folding_for(planned.parts, partitioner.splits_keys)
     return placement_of(partitioner, planned.parts, FOLDINGS[partial] if partial else folding)
 
 
-def _check_merges(partitioner: Partitioner, functions: Sequence[Function]) -> None:
-    """Refuse to split keys where an aggregate of the user's has no way back."""
+def _with_merges(partitioner: Partitioner, functions: Sequence[Function]) -> Partitioner:
+    """The partitioner, or one in its stead; refuse to split keys of what has no method merge."""
     users = [f.parameters[0] for f in functions if f.definition is USER]
-    for user in users if partitioner.splits_keys else ():
-        if type(user).merge is Aggregator.merge:
+    for user in users:
+        if type(user).merge is not Aggregator.merge:
+            continue
+        found = partitioner.without_merging()
+        if found is None:
             raise QueryError(
                 f"aggregate {type(user).__qualname__}",
                 f"needs a method merge where {partitioner.text} splits keys",
                 "none",
                 f"Write one, or use {Hash.name}.",
             )
+        partitioner = found
+    return partitioner
 
 
 def _part_ports(operator: WindowAggregate, offset_us: int) -> tuple[Port, ...]:

@@ -61,7 +61,8 @@ class WindowPlan(ABC):
 def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
     """Who places tuples: as the aggregate says, else as the run does."""
     if asked.base.partitioner is None:
-        return context.choices.partitioner
+        chosen = context.choices.partitioner
+        return chosen if asked.kept is None else chosen.going_on(asked.kept.record.state)
     return partitioner_of(asked.base.partitioner, "partitioner")
 
 
