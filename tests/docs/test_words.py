@@ -26,7 +26,7 @@ LONGER = {
     "shedding.md": 990,
     "approximation.md": 930,
     "dashboard.md": 870,
-    "partitioning.md": 900,
+    "partitioning.md": 920,
     "policies.md": 780,
     "compare.md": 780,
     "proof.md": 710,
