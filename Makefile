@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms docs check \
+.PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms reference gallery docs check \
         wheel try-wheel sbom man \
         format bench papers cliffs soak lock \
         clean clean-venv FORCE
@@ -118,9 +118,18 @@ layers: setup ## import-linter: who may import whom
 rooms: setup ## draw who imports whom into docs/
 	$(BIN)/python tools/import_graph.py
 
-docs: setup ## build the documentation into site/, strictly, and look at its spelling
+reference: setup ## write docs/reference/ from the code, and draw docs/drawings/
+	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/drawings.py
+
+gallery: setup ## run the examples of the gallery and draw what they give, into docs/gallery/
+	$(BIN)/python -m tools.gallery
+
+docs: setup ## build the documentation into site/, strictly, and look at its spelling and its generated pages
 	$(BIN)/codespell docs examples *.md
 	$(BIN)/python tools/import_graph.py --check
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/drawings.py --check
 	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks

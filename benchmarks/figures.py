@@ -200,7 +200,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_PAGE, "join_band-shrinking", _shrinking),
     Figure(_PAGE, "join_equi-engines", _engines),
     Figure(_PAGE, "join_equi-exchange", _exchange),
-    Figure("decisions/0009-gate-object.md", "gate", _gate),
+    Figure("gate.md", "gate", _gate),
     Figure("../README.md", "window_aggregate-sliding", _readme_windows),
     Figure("../README.md", "latency", _readme_latency),
     Figure("../README.md", "kafka", _readme_kafka),

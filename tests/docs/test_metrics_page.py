@@ -23,14 +23,6 @@ def table(heading: str) -> list[list[str]]:
     return [row.split(" | ") for row in rows[1:]]
 
 
-def test_the_table_has_each_metric() -> None:
-    shown = [
-        [f"`{f.series_name}`", f.kind, ", ".join(f"`{name}`" for name in f.labels), f.help]
-        for f in FAMILIES
-    ]
-    assert [[cell.strip() for cell in row] for row in table("The metrics")] == shown
-
-
 def test_its_configuration_and_alerts_are_valid(tmp_path: Path) -> None:
     config, rules = blocks(PAGE, "yaml")
     for kind, text in (("config", config), ("rules", rules)):

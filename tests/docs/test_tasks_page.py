@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from os.path import normpath
 from pathlib import PurePosixPath
 
 import pytest
@@ -58,7 +59,8 @@ def links(text: str, page: str) -> set[str]:
     """Where the links of a text go, as `page.md` or `page.md#heading`."""
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
     pages = [t if t[0] != "#" else page + t for t in targets if "://" not in t]
-    return {p for p in pages if PurePosixPath(p.partition("#")[0]).suffix == ".md"}
+    near = [t if t.startswith(page) else normpath(PurePosixPath(page).parent / t) for t in pages]
+    return {p for p in near if PurePosixPath(p.partition("#")[0]).suffix == ".md"}
 
 
 FIRST = sorted(links((DOCS / INDEX).read_text(encoding="utf-8"), INDEX))

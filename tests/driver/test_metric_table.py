@@ -27,7 +27,7 @@ def test_every_metric_has_a_name_of_its_own() -> None:
 
 
 def test_each_key_of_the_summary_is_on_the_page() -> None:
-    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/figures.md").read_text(encoding="utf-8")
     _, _, table = page.partition("## The summary")
     keys = Summary().as_dict()
     assert {metric.name for metric in COUNTERS} <= set(keys)

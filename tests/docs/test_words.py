@@ -1,0 +1,86 @@
+"""How much there is to read: pages for users have 45,000 words at most, and most answer shortly.
+
+Words are those that a reader sees: prose and cells of tables, generated reference included. Blocks
+of code and addresses of links are none. Shelves that are no reading for users are counted apart:
+how it is built, what was measured, the papers, and the archive of decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.block import ROOT
+
+FOR_USERS = ("Overview", "Tutorial", "Gallery", "How-to", "Reference", "Ideas")
+APART = ("Inside", "Measured", "Beside the papers", "Archive")
+MOST_WORDS = 45_000
+MOST_OF_HOW_TO = 600
+LONGER = {
+    "process.md": 1_340,
+    "cluster.md": 1_000,
+    "shedding.md": 990,
+    "approximation.md": 930,
+    "dashboard.md": 870,
+    "partitioning.md": 920,
+    "policies.md": 780,
+    "compare.md": 780,
+    "proof.md": 710,
+}
+"""How-to pages with more words than they should have, and how many they may have."""
+
+
+def words(text: str) -> int:
+    """The words of a page that a reader sees."""
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return sum(bool(re.search(r"\w", word)) for word in re.sub(r"https?://\S+", "", text).split())
+
+
+def pages(shelf: Any) -> Iterator[str]:
+    """The pages of a shelf of the menu, and of the shelves in it."""
+    if isinstance(shelf, str):
+        yield shelf
+    else:
+        for one in shelf.values() if isinstance(shelf, dict) else shelf:
+            yield from pages(one)
+
+
+def shelves() -> dict[str, list[str]]:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    menu = yaml.safe_load(text)["nav"]
+    return {name: list(pages(below)) for shelf in menu for name, below in shelf.items()}
+
+
+def count(page: str) -> int:
+    return words((ROOT / "docs" / page).read_text(encoding="utf-8"))
+
+
+def test_every_shelf_is_counted_or_named_as_apart() -> None:
+    assert sorted(shelves()) == sorted([*FOR_USERS, *APART])
+
+
+def test_pages_for_users_are_short_enough_to_read() -> None:
+    found = shelves()
+    total = sum(count(page) for shelf in FOR_USERS for page in found[shelf])
+    assert 20_000 < total <= MOST_WORDS, f"{total:,} words"
+
+
+@pytest.mark.parametrize("page", shelves()["How-to"])
+def test_a_how_to_is_short(page: str) -> None:
+    assert count(page) <= LONGER.get(page, MOST_OF_HOW_TO)
+
+
+def test_what_may_be_longer_is_longer() -> None:
+    """Else the list would hide what has been mended."""
+    assert [page for page in LONGER if count(page) <= MOST_OF_HOW_TO] == []
+
+
+def test_what_counts_as_a_word() -> None:
+    text = "One [two](three.md) `four` | five |\n\n```sql\nSELECT six\n```\n<!-- seven --> - eight"
+    assert words(text) == 5
