@@ -52,7 +52,7 @@ def test_keys_and_counts_are_in_the_segments(
         raise AssertionError("the buckets of stored tuples are counted in their segments")
 
     monkeypatch.setattr(match, "key_of", key_of)
-    monkeypatch.setattr(division, "known_rows", counted)
+    monkeypatch.setattr(division, "known", counted)
     loop.step()
     assert sum(looked) < stored / 10
     loop.run()

@@ -75,7 +75,7 @@ class CandidateCount:
     def _news(self, side: int, arrived: Sequence[Arrival]) -> Times:
         mine = [a for a in arrived if a.channel == TIMES and self.sides[a.input] == side]
         found: Times = np.concatenate([np.empty(0, np.int64), *(ints(a.rows, TS) for a in mine)])
-        found.sort(kind="stable")
+        found.sort()
         return found
 
     def _stored(self, work: InstanceWork, side: int) -> Times:
@@ -84,5 +84,7 @@ class CandidateCount:
         live = [s for s in work.state.get(SIDES[side], ()) if not needed.passed(s)]
         times = [ints(read_segment(work.store, s, columns=[TS]), TS) for s in live]
         found: Times = np.concatenate([np.empty(0, np.int64), *times])
-        found.sort(kind="stable")
+        # Equal times are alike, so no stable sort is needed: that of integers is ten times slower,
+        # and at a switch these are the times of all that the windows hold.
+        found.sort()
         return found
