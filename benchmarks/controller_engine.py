@@ -327,6 +327,21 @@ def child(asked: argparse.Namespace, work: Path) -> Any:
     return run(asked.master, first, name, float(rate[0]), asked.seconds, work)
 
 
+def table(report: Mapping[str, Any]) -> Iterator[str]:
+    """The share of seconds that hold the target, the worst latency and the instance seconds."""
+    names = list(next(iter(report["loads"].values())))
+    yield f"| load | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    for load, found in report["loads"].items():
+        yield f"| {load} | {' | '.join(_cell(found[name]) for name in names)} |"
+
+
+def _cell(ran: Mapping[str, Any]) -> str:
+    if "failed" in ran:
+        return "failed"
+    return f"{ran['held']:.0%}, {ran['worst_s']:.1f} s, {ran['instance_seconds']}"
+
+
 def _line(ran: Mapping[str, Any]) -> str:
     return (
         f"held {ran['held']:.1%}, worst {ran['worst_s']:.2f} s, "

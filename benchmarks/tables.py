@@ -20,6 +20,7 @@ import autoscale_engine
 import batch_cost
 import cod
 import controller
+import controller_engine
 import execution
 import first_week
 import latency
@@ -108,6 +109,7 @@ PAGES: dict[str, dict[str, Table]] = {
     "autoscale.md": {
         "autoscale": Table("autoscale", autoscale.table),
         "controller": Table("controller", controller.table),
+        "controller_engine": Table("controller_engine", controller_engine.table),
         "autoscale_engine": Table(
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),

@@ -303,3 +303,13 @@ def test_times_in_a_form_of_their_own_are_inferred_too(tmp_path: Path) -> None:
     (source,) = connector.discover()
     assert column(source, "c3") == [date(2024, 2, 29), date(2024, 3, 1)]
     assert [str(t)[:16] for t in column(source, "c1")] == ["2024-02-01 10:00", "2024-02-01 11:00"]
+
+
+def test_the_format_of_messages_may_stand_where_files_have_it(tmp_path: Path) -> None:
+    """So a query on a topic can be tried with a file."""
+    (tmp_path / "a.json").write_text('{"t": "2024-01-01T00:00:00", "n": 1}\n')
+    (tmp_path / "a.csv").write_text("t,n\n2024-01-01T00:00:00,1\n")
+    assert column(opened(tmp_path / "a.json", reading(format="json")), "n") == [1]
+    assert column(opened(tmp_path / "a.csv", reading(format="csv")), "n") == [1]
+    with pytest.raises(OptionError, match="option format is for the values of messages; got CSV"):
+        opened(tmp_path / "a.csv", reading(format="json"))

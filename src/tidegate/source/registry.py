@@ -143,8 +143,14 @@ def format_named(path: str) -> FileFormat | None:
 
 
 def check_reading(reading: Reading, format_: FileFormat, where: str) -> None:
-    """Refuse options that mean nothing for a format, and types that it cannot hold."""
+    """Refuse options that mean nothing for a format, and types that it cannot hold.
+
+    The option `format` is for the values of messages. It may stand where files have that format,
+    so that a query on a topic can be tried with files.
+    """
     for name in reading.given:
+        if name == "format" and reading.get(name) == format_.name:
+            continue
         if name not in format_.options:
             every = dict.fromkeys(_format(target) for target in FORMATS.values())
             titles = [f.title for f in every if name in f.options]
