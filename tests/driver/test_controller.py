@@ -145,6 +145,7 @@ def test_keys_are_split_once_that_is_allowed_and_the_rows_are_the_same(
 def test_a_latency_target_puts_the_partitioner_on_standby() -> None:
     for clause, options, found in (
         ("WITH LATENCY 2 SECONDS", PlanOptions(), "standby"),
+        ("WITH LATENCY 2 SECONDS", PlanOptions(partitioner="hash"), "hash"),
         ("WITH LATENCY 2 SECONDS", PlanOptions(partitioner="cam"), "cam"),
         ("WITH PARTITIONER hash WITH LATENCY 2 SECONDS", PlanOptions(), "hash"),
         ("", PlanOptions(), "hash"),

@@ -12,14 +12,14 @@ import click
 
 from tidegate.cli.option import options, read_query, stream_options
 from tidegate.cli.query_text import QueryText, optional_query
-from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.query.output import Output
 from tidegate.session.rerun import RecordedRun
 
 partitioner_option = click.option(
     "--partitioner",
     metavar="NAME",
-    help="As of `run`.  [default: that of the recorded query; with QUERY.sql, hash]",
+    help="As of `run`.  [default: that of the recorded query; with QUERY.sql, that of `run`]",
 )
 
 
@@ -45,8 +45,8 @@ class AskedQuery:
         Use it only inside the block: the paths of a recorded query are valid there.
         """
         if self.query is not None:
-            planning = PlanOptions(partitioner=partitioner or DEFAULT_PARTITIONER)
-            yield read_query(self.query, self.streams, self.times), planning
+            given = PlanOptions(partitioner=partitioner)
+            yield read_query(self.query, self.streams, self.times), given
             return
         script = record.script(batch).with_sources(*stream_options(self.streams, self.times))
         planning = script.plan_options

@@ -56,7 +56,7 @@ def explain(
     exchange: str,
     handover: str,
     routing: str,
-    partitioner: str,
+    partitioner: str | None,
     partial: str,
     max_windows_per_tuple: int,
     sample: int | None,

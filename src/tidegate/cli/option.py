@@ -107,11 +107,9 @@ _OPTIONS = {
     "--partitioner": click.option(
         "--partitioner",
         metavar="NAME",
-        default=DEFAULT_PARTITIONER,
-        show_default=True,
         help="Who chooses where the tuples of aggregates go: hash, shuffle, pk, cm, am, cam or lm, "
         "with parameters as in pk?d=3, or auto, which chooses for each window. An aggregate may "
-        "name its own.",
+        f"name its own.  [default: {DEFAULT_PARTITIONER}; standby with a latency target]",
     ),
     "--partial": click.option(
         "--partial",

@@ -216,7 +216,7 @@ def run(
     exchange: str,
     handover: str,
     routing: str,
-    partitioner: str,
+    partitioner: str | None,
     partial: str,
     max_windows_per_tuple: int,
     out: str | None,

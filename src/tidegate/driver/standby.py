@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.model.observation import SplitSeen
-from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.change import OperatorChange
+from tidegate.operate.operator import Operator
 from tidegate.plan.physical import Plan, Subquery
-from tidegate.route.standby import Standby
 
 Changes = Callable[[], Sequence[tuple[int, OperatorChange]]]
 
@@ -22,8 +21,8 @@ class StandbyPartitioners:
     """The subqueries whose partitioner is on standby; owned by the loop, grows with subqueries."""
 
     def __init__(self, plan: Plan) -> None:
-        found = {s.key: allowed for s in plan.subqueries if (allowed := _choosing(s)) is not None}
-        self._choosing: Mapping[str, WindowAggregate] = found
+        found = {s.key: s.operator.splitting for s in plan.subqueries}
+        self._choosing: Mapping[str, Operator] = {k: o for k, o in found.items() if o is not None}
         self._made: dict[str, Subquery] = {}
         self._allowed = False
 
@@ -52,15 +51,3 @@ class StandbyPartitioners:
             return SplitSeen(False)
         newest = {change.facts.get("source"): change.facts.get("after") for _, change in changes()}
         return SplitSeen(True, any(choice != "hash" for choice in newest.values()))
-
-
-def _choosing(subquery: Subquery) -> WindowAggregate | None:
-    """The operator of a subquery with the partitioner that may choose; None without one."""
-    operator = subquery.operator
-    if not isinstance(operator, WindowAggregate):
-        return None
-    partitioner = operator.partitioner
-    if not isinstance(partitioner, Standby):
-        return None
-    placement = replace(operator.placement, partitioner=partitioner.chooser)
-    return replace(operator, placement=placement)

@@ -316,6 +316,11 @@ class Operator(Protocol):
         """What the model of a query's cost has to know of it."""
         return Operation(self.kind)
 
+    @property
+    def splitting(self) -> Operator | None:
+        """The operator while a policy lets keys be split; None where policies have no say."""
+        return None
+
     def for_batch(self, facts: BatchFacts) -> Operator:
         """The operator as tasks of one batch see it."""
         return self

@@ -34,12 +34,13 @@ class PlanOptions:
     """What is asked of joins, how the query is cut into subqueries, who partitions keyed tuples.
 
     `max_windows` is in how many windows of time a tuple may be. `partial` says who folds the tuples
-    of an aggregate into partials.
+    of an aggregate into partials. Without a `partitioner` it is the default one, and with a latency
+    target the one that the policy may change.
     """
 
     join: JoinOptions = field(default_factory=JoinOptions)
     strategy: str = DEFAULT_STRATEGY
-    partitioner: str = DEFAULT_PARTITIONER
+    partitioner: str | None = None
     max_windows: int = MAX_WINDOWS
     partial: str = AUTO
 

@@ -100,6 +100,11 @@ class Partitioner(Protocol):
         """The weight of tuples, against that of keys, in the hybrid load of windows."""
         return 0.5
 
+    @property
+    def chooser(self) -> Partitioner | None:
+        """Who places units while a policy lets keys be split; None where policies have no say."""
+        return None
+
     def settled(self, even: bool) -> Partitioner:
         """The partitioner to use in its place; `even` says that all units are equal work."""
         return self

@@ -40,7 +40,7 @@ def plan_for(
         )
     if not any(has(Aggregate, o.node) for o in outputs):
         for option, value, usual in (
-            ("--partitioner", options.partitioner, DEFAULT_PARTITIONER),
+            ("--partitioner", options.partitioner or DEFAULT_PARTITIONER, DEFAULT_PARTITIONER),
             ("--partial", options.partial, AUTO),
         ):
             if value != usual:
@@ -70,10 +70,11 @@ def plan_for(
     return lower(outputs, typer, choices, options.strategy)
 
 
-def _partitioner(asked: str, outputs: Sequence[Output]) -> str:
-    """The one that is asked for; with a latency target one that the policy may change."""
-    aims = any(output.aim is not None for output in outputs)
-    return Standby.name if aims and asked == DEFAULT_PARTITIONER else asked
+def _partitioner(asked: str | None, outputs: Sequence[Output]) -> str:
+    """The one that is asked for, or the default; with a target one that the policy may change."""
+    if asked is not None:
+        return asked
+    return Standby.name if any(output.aim for output in outputs) else DEFAULT_PARTITIONER
 
 
 def _instead(nodes: Sequence[Node]) -> str:

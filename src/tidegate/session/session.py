@@ -17,7 +17,6 @@ from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
     AUTO,
-    DEFAULT_PARTITIONER,
     DEFAULT_STRATEGY,
     MAX_WINDOWS,
     JoinOptions,
@@ -246,7 +245,7 @@ class Session:
         *,
         batch: int,
         out: str | PathLike[str] | None = None,
-        partitioner: str = DEFAULT_PARTITIONER,
+        partitioner: str | None = None,
     ) -> dict[str, Any]:
         """Run a committed batch again in the calling thread, with the state of that moment.
 
@@ -324,7 +323,7 @@ class Session:
         routing: str = AUTO,
         buckets: int = DEFAULT_BUCKETS,
         strategy: str = DEFAULT_STRATEGY,
-        partitioner: str = DEFAULT_PARTITIONER,
+        partitioner: str | None = None,
         partial: str = AUTO,
         max_windows_per_tuple: int = MAX_WINDOWS,
     ) -> str:
@@ -367,7 +366,7 @@ class Session:
         exchange: str | None = None,
         execution: str | None = None,
         strategy: str = DEFAULT_STRATEGY,
-        partitioner: str = DEFAULT_PARTITIONER,
+        partitioner: str | None = None,
         partial: str = AUTO,
         memory_limit: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,

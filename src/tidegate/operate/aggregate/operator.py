@@ -7,7 +7,7 @@ It is made of three values. The `AggregateSpec` says what is computed, over whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
 
@@ -86,6 +86,13 @@ class WindowAggregate(Operator):
     @property
     def partitioner(self) -> Partitioner:
         return self.placement.partitioner
+
+    @property
+    def splitting(self) -> WindowAggregate | None:
+        chooser = self.partitioner.chooser
+        if chooser is None:
+            return None
+        return replace(self, placement=replace(self.placement, partitioner=chooser))
 
     @property
     def finishes(self) -> bool:
