@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidegate.errors import StateError
-from tidegate.state.files import Files
+from tidegate.state.files import Files, guard
 from tidegate.state.signature import PublicKey, SigningKey
 
 CHAIN = "chain"
@@ -29,6 +29,7 @@ FORMAT = "tidegate chain 1"
 """What every signed line says, so that a signature of something else is never taken for a link."""
 
 _NAME = re.compile(r"(\d{8,})\.json")
+_READABLE = "Give access to it, or see that its server answers, and try again."
 _REMEDY = (
     "Do not trust what follows it: ask for the chain and the output again, from who signed them."
 )
@@ -89,17 +90,19 @@ def write_link(files: Files, link: ChainLink, key: SigningKey) -> None:
 
 def linked_batches(files: Files) -> list[int]:
     """The batches that have a link, ascending; lists one folder."""
-    found = (_NAME.fullmatch(name.rpartition("/")[2]) for name in files.names(CHAIN))
+    names = guard(lambda: files.names(CHAIN), files.full(CHAIN), _READABLE)
+    found = (_NAME.fullmatch(name.rpartition("/")[2]) for name in names)
     return sorted(int(match[1]) for match in found if match is not None)
 
 
 def read_link(files: Files, batch: int, key: PublicKey) -> ChainLink:
     """The link of a batch; a StateError where this key has not signed it as it is."""
     where = files.full(_name(batch))
+    buffer = guard(lambda: files.buffer(_name(batch)), where, _READABLE)
     try:
-        line, encoded, rest = bytes(files.buffer(_name(batch)).to_pybytes()).split(b"\n")
+        line, encoded, rest = bytes(buffer.to_pybytes()).split(b"\n")
         signature = base64.b64decode(encoded, validate=True)
-    except (OSError, ValueError, binascii.Error):
+    except (ValueError, binascii.Error):
         raise _broken(where, "a line and its signature", "something else") from None
     if rest or not key.is_of(signature, line):
         raise _broken(
