@@ -156,7 +156,7 @@ if TYPE_CHECKING:
 @click.option(
     "--summary",
     metavar="FILE",
-    help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
+    help="Write the summary as JSON; docs/figures.md defines every figure.",
 )
 @click.option(
     "--lineage",

@@ -1,6 +1,6 @@
 """Measures end-to-end latency: from the arrival of a tuple to the commit that answers it.
 
-docs/operations.md and decision 0035 say what it includes.
+docs/figures.md and decision 0043 say what it includes.
 """
 
 from __future__ import annotations

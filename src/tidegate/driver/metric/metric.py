@@ -121,7 +121,7 @@ class Where(Flag):
 
 @dataclass(frozen=True)
 class RunMetric:
-    """One metric. Everything about it is declared here, except its text in docs/operations.md.
+    """One metric. Everything about it is declared here, except its text in docs/figures.md.
 
     - `of` returns its value in a batch, over all instances. A counter has `count` instead: how much
       a batch adds; the checkpoint holds the sum over all runs.
