@@ -68,7 +68,7 @@ def run(scenario: Scenario) -> Report:
         course = Course(scenario)
         try:
             course.run()
-        except AssertionError as error:
+        except (AssertionError, TidegateError) as error:
             course.report.wrong = f"{type(error).__name__}: {error}"
         course.report.steps = course.world.schedule.steps
         for of in (executor.ahead for executor in course.executors):
