@@ -109,7 +109,7 @@ CLUSTER = Setting(
         lambda chance: Killed(DRIVER),
         lambda chance: Killed(JVM),
     ),
-    Pace((1.0, 6.0), (1.0, 8.0)),
+    Pace((0.5, 4.0), (1.0, 7.0)),
 )
 """Three executors, each on a host of its own."""
 
@@ -131,21 +131,21 @@ def drawn(seed: int, length_s: float, setting: Setting) -> tuple[Blow, ...]:
     """Blows in the order in which they strike, all healed when the time is over.
 
     The deck is dealt to its end before it is shuffled again, so that each kind comes equally often.
-    A blow waits until no other one touches the same things.
+    Where a fault would touch what another one has struck, the next one of the deck comes first.
     """
     chance = random.Random(f"nemesis {seed}")
     blows: list[Blow] = []
     busy_until: dict[str, float] = {}
-    hand: list[Draw] = []
+    hand: list[Fault] = []
     now = 0.0
     while True:
         if not hand:
-            hand = chance.sample(setting.deck, len(setting.deck))
-        fault = hand.pop()(chance)
+            hand = [draw(chance) for draw in chance.sample(setting.deck, len(setting.deck))]
         now += chance.uniform(*setting.pace.gap_s)
-        now = max([now, *(busy_until.get(thing, 0.0) for thing in fault.touches)])
-        blow = Blow(now, fault, chance.uniform(*setting.pace.lasts_s))
+        waits = [max([now, *(busy_until.get(t, 0.0) for t in fault.touches)]) for fault in hand]
+        now = min(waits)
+        blow = Blow(now, hand.pop(waits.index(now)), chance.uniform(*setting.pace.lasts_s))
         if blow.healed_s > length_s:
             return tuple(blows)
         blows.append(blow)
-        busy_until |= dict.fromkeys(fault.touches, blow.healed_s)
+        busy_until |= dict.fromkeys(blow.fault.touches, blow.healed_s)

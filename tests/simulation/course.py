@@ -152,6 +152,10 @@ class Course:
                 last = self.live(f"life {number}", start)
             self.end(last)
             self.check.finished()
+            if (
+                not self.undo
+            ):  # nobody notices that an earlier state is damaged who does not need it
+                self.check.states()
 
     def complete(self) -> None:
         """Write what is left of the input."""
