@@ -28,7 +28,7 @@ from tidegate.approx.stratum import lowest_lacking
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.kernels.total import sum_integers
 
@@ -127,7 +127,9 @@ class Represented:
             tuples, none = flat(states[0]), pa.array(np.zeros(len(states[0]), np.int64))
             results = _finished(functions, states[1:-1])
             results += [pa.nulls(len(tuples), f.result) for f in corrections]
-            return pa.StructArray.from_arrays([tuples, tuples, none, *results], fields=[*self.result])
+            return pa.StructArray.from_arrays(
+                [tuples, tuples, none, *results], fields=[*self.result]
+            )
         parts = self._unpacked(states)
         count, named = len(parts.tuples), self._named(parts.spare[1:])
         # What is left of the spare rows is needed: `_spared` keeps no others.
@@ -146,9 +148,7 @@ class Represented:
         tuples, kept, sampled = (
             sum_integers(groups, counts) for counts in (parts.tuples, parts.kept, parts.sampled)
         )
-        corrections = _added_where(
-            parts.sampled > 0, rule.corrections, groups, parts.corrections
-        )
+        corrections = _added_where(parts.sampled > 0, rule.corrections, groups, parts.corrections)
         return self._packed(
             _Parts(
                 tuples=tuples,
@@ -246,9 +246,7 @@ def _by_function(
         first = last
 
 
-def _folded(
-    functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]
-) -> States:
+def _folded(functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]) -> States:
     """The states of functions; NULL for groups without rows, which families never see."""
     some = _Some.of(groups)
     if not len(some.present):
@@ -311,9 +309,7 @@ def states_of(rule: FunctionsOverRows, groups: Groups, arguments: Sequence[pa.Ar
     return _states(rule.functions, groups, dict(zip(rule.inputs, arguments, strict=True)))
 
 
-def _states(
-    functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]
-) -> States:
+def _states(functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]) -> States:
     states: States = []
     for function in functions:
         states += function.family.fold(groups, [named[name] for name in function.inputs])

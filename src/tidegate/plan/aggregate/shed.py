@@ -63,6 +63,9 @@ FEWEST = 2
 """By concept, at least so many tuples of each group are kept: a single one says nothing about the
 spread."""
 
+_COUNTED = {MEAN.name: COUNTED_MEAN.name}
+"""A mean that is corrected takes the number of its values, which its state has."""
+
 _SEED = seed_of("shed")
 """The same for all queries, so that two queries on one stream keep the same tuples."""
 
@@ -154,7 +157,8 @@ class _Way:
 
     def __init__(self, asked: AskedAggregate, window: WindowPlan, shed: Shed) -> None:
         self.asked, self.shed, self.window = asked, shed, window
-        self.columns = _Columns([f for f in asked.functions if not self.knows(f)], self.state)
+        kept = [self.folded(f) for f in asked.functions if not self.knows(f)]
+        self.columns = _Columns(kept, self.state)
         self.spreads = tuple(self.columns.add(f) for f in _spreads(asked.functions))
 
     @property
@@ -165,6 +169,10 @@ class _Way:
     def knows(self, function: Function) -> bool:
         """Whether the result of a function is known exactly, without a state of its own."""
         return False
+
+    def folded(self, function: Function) -> Function:
+        """The function whose state is kept for one of the query."""
+        return function
 
     @cached_property
     def counts(self) -> str:
@@ -265,8 +273,11 @@ class _ByConcept(_Way):
         whole = exp.EQ(this=self.columns.at(KEPT), expression=self.columns.at(TUPLES))
         return exp.If(this=whole, true=exact, false=estimated)
 
+    def folded(self, function: Function) -> Function:
+        return replace(function, kind=_COUNTED.get(function.kind, function.kind))
+
     def _mean_and_number(self, function: Function) -> tuple[exp.Expression, exp.Expression]:
-        both = self.columns.value(replace(function, kind=COUNTED_MEAN.name))
+        both = self.columns.value(self.folded(function))
         mean, number = (field(both, name) for name in COUNTED_MEAN_FIELDS)
         return mean, _double(number)
 
