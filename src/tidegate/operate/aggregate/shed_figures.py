@@ -191,7 +191,7 @@ class ShedWindows(AnswerBatch):
     def _sheds(self, rows: pa.Table) -> bool:
         """Whether some tuple of these windows was shed."""
         columns = self._columns
-        return columns.column(rows, TUPLES) != columns.column(rows, columns.counts)
+        return not columns.column(rows, TUPLES).equals(columns.column(rows, columns.counts))
 
     def _tell_whole(self, rows: pa.Table, ends: Ints, first: Ints) -> None:
         """Windows of which nothing was shed: no error, and no concept, which costs a sort."""
