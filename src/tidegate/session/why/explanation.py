@@ -12,12 +12,15 @@ import pyarrow as pa
 from tidegate.errors import StateError
 from tidegate.query.clause.column import EXACT
 from tidegate.query.graph import bottom_up
+from tidegate.query.join import Join
 from tidegate.query.limit import Limit
 from tidegate.query.node import Node, Top
+from tidegate.query.over import Lead, Over
 from tidegate.query.table_join import TableJoin
 from tidegate.query.trace import WHY, UntracedError, table_rows, traced, traced_tables
-from tidegate.session.why.frame import with_frames
+from tidegate.session.why.frame import of_frames
 from tidegate.session.why.origin import TupleId, ids_of
+from tidegate.session.why.partner import of_partners
 from tidegate.session.why.reduce import reduced
 from tidegate.session.why.runs import StreamTuples, TracedQuery, with_ids
 from tidegate.session.why.span import TupleSpan
@@ -28,6 +31,14 @@ MOST_TUPLES = 100_000
 
 MOST_TRIES = 300
 """How often the query is run again, at most, to leave tuples out."""
+
+
+_BESIDE: Mapping[type[Node], Callable[..., set[TupleId]]] = {
+    Join: of_partners,
+    Over: of_frames,
+    Lead: of_frames,
+}
+"""What finds tuples of rows that a node passes on without showing them, by the kind of the node."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +142,10 @@ class _Search:
         except UntracedError:
             return set()
         ids = self._of_row(found[id(self._runs.node)][0])
-        ids = with_frames(self._runs, found, ids, self._span)
+        for node in reversed(list(bottom_up([self._runs.node]))):
+            more = _BESIDE.get(type(node))
+            if more is not None:
+                ids = ids | more(self._runs, node, found, ids, self._span)
         self._table_rows = {i for i in ids if i.source < 0}
         return ids - self._table_rows
 
