@@ -24,6 +24,7 @@ from tidegate.model.join.batch_run import Course
 from tidegate.model.join.simulation import Counts, JoinModel
 from tidegate.model.join.trace import Trace
 from tidegate.model.observation import (
+    START_UP,
     BatchCadence,
     InputLoad,
     InstanceLoad,
@@ -37,6 +38,8 @@ from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
 
 _BUCKETS = 256
+_DISTURBED = {"retry": "a task was run again", "start": START_UP}
+"""What a batch with a fault says of it; nothing of a pause."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class SimulatedFault:
     """From `at_s` for `seconds` something is wrong.
 
     A `slow` instance takes `times` as long. A `pause` adds its seconds to one batch, and a `retry`
-    has one batch done twice.
+    has one batch done twice. With a `start` a run begins, and its first batch takes so much longer.
     """
 
     kind: str
@@ -215,7 +218,7 @@ class SimulatedState:
             elif fault.kind != "slow" and fault.at_s <= start_s and place not in done:
                 done.add(place)
                 extra_s += fault.seconds
-                disturbed = "a task was run again" if fault.kind == "retry" else disturbed
+                disturbed = _DISTURBED.get(fault.kind, disturbed)
         buckets = buckets * slow[owners]
         busy: Floats = np.bincount(  # type: ignore[assignment]
             owners, weights=buckets, minlength=self.mapping.instances

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tidegate.driver.observe import MeasuredBatch
 
 
+START_UP = "the run began"
+"""What disturbs the first batch of a run: `Observation.disturbed`."""
+
+
 @dataclass(frozen=True)
 class InstanceLoad:
     """What one instance did in a batch; `cpu_s` has its even part of what map tasks did."""

@@ -73,8 +73,8 @@ def test_a_spike_that_the_driver_cannot_keep_up_with_is_not_shed_in_vain() -> No
         load=replace(work, work_s=work.work_s * 0.03), tuple_s=4.2e-4, most_share=0.95, slots=1
     )
     batches = query.run(ByTarget(latency=TARGET_S, error=0.1), instances=1)
-    assert sum(batch.share > 0 for batch in batches) == 4, "so many show what it saves"
-    assert [why.rpartition(": ")[2] for why in whys(batches)][1:] == ["back, shed 50% -> 0%"]
+    assert max(batch.end_s - batch.after_s for batch in batches) > TARGET_S
+    assert not whys(batches)
 
 
 def test_it_never_decides_from_a_batch_with_a_switch_a_retry_or_a_pause() -> None:

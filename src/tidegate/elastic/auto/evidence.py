@@ -80,7 +80,7 @@ class Evidence:
     own_cadence: BatchCadence | None = None
     rate: float = 0.0
     saved: Saved = Saved(0.8, 0.5)
-    saved_beside: Saved = Saved(0.4, 0.0)
+    saved_beside: Saved = Saved(0.0, -0.4)
     saving_known: bool = False
     shed: ShedSeen | None = None
     half_error: float | None = None

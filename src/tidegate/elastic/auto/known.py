@@ -1,7 +1,7 @@
 """What the batches of a query have shown: rates, costs, skew, latency; it becomes evidence.
 
 A batch in which something else happened than work counts by its arrivals alone: one with a switch,
-one that ran again, one with a pause.
+one that ran again, one with a pause. What the batches of a start-up cost is forgotten at its end.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ from tidegate.elastic.auto.machine import AHEAD_S
 from tidegate.elastic.auto.saving import Saving
 from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.live.rates import ArrivalCounts, Rates
-from tidegate.model.observation import Observation
+from tidegate.model.observation import START_UP, Observation
 from tidegate.model.operation import Operation
 
 _PAUSE_S, _PAUSE_TIMES, _MOST_PAUSES = 0.3, 5.0, 3
 """A batch in which so much more passed beside its work than was expected had a pause; but not so
 many in a row."""
+
+_WARM_UP_S = 5.0
+"""So long after a run began, and after its first windows closed, code is loaded and compiled."""
+
+_OVERLOADED = 2.0
+"""No start-up makes tuples so many targets late: that is decided about."""
 
 _SMOOTHED = 0.3
 
@@ -98,7 +104,8 @@ class KnownQuery:
     `at_s` is the time since the first batch, `epochs` those of the newest one. `beside_s` is what
     batches take beside their work, lately, and `pauses` how many had a pause in a row. `latency_s`
     is the longest of the interval at hand. `seen` is the newest batch, `clean` whether nothing
-    disturbed it.
+    disturbed it. Until `warm_s` batches are those of a start-up; `closing` says whether this run
+    has closed windows.
     """
 
     subqueries: Mapping[str, KnownSubquery] = field(default_factory=dict)
@@ -107,13 +114,19 @@ class KnownQuery:
     beside_s: float | None = None
     pauses: int = 0
     latency_s: float | None = None
+    warm_s: float = 0.0
+    closing: bool = False
     saving: Saving = field(default_factory=Saving)
     seen: Sequence[Observation] = ()
     clean: bool = False
 
     def after(self, seen: Sequence[Observation]) -> KnownQuery:
         """With one batch more."""
-        first = seen[0]
+        first, at_s = seen[0], self.at_s + seen[0].period_s
+        begins = first.disturbed == START_UP
+        closing = (self.closing and not begins) or any(one.closed for one in seen)
+        first_time = begins or closing > self.closing
+        warm_s = at_s + _WARM_UP_S if first_time else self.warm_s
         epochs = tuple(int(one.mapping.epoch) for one in seen)
         beside_s = first.sample().overhead_s
         usual_s = self.beside_s
@@ -128,16 +141,20 @@ class KnownQuery:
         for one in seen:
             known = self.subqueries.get(one.subquery, KnownSubquery())
             known = replace(known, rates=known.rates.after(ArrivalCounts.of(one)))
+            if self.at_s < self.warm_s <= at_s:
+                known = replace(known, costs=UnitCosts())
             found[one.subquery] = known.after(one, saving, share) if clean else known
         late = [s for s in (self.latency_s, first.latency_s) if s is not None]
         usual_s = beside_s if usual_s is None else usual_s + _SMOOTHED * (beside_s - usual_s)
         return KnownQuery(
             subqueries=found,
-            at_s=self.at_s + first.period_s,
+            at_s=at_s,
             epochs=epochs,
             beside_s=usual_s if clean else self.beside_s,
             pauses=self.pauses + 1 if paused else 0,
             latency_s=max(late, default=None),
+            warm_s=warm_s,
+            closing=closing,
             saving=saving,
             seen=seen,
             clean=clean,
@@ -156,7 +173,10 @@ class KnownQuery:
 
         Where it is late already, a few batches must do, whatever they differ by.
         """
-        late = self.latency_s is not None and self.latency_s > target_s
+        late_s = 0.0 if self.latency_s is None else self.latency_s
+        late = late_s > target_s
+        if self.at_s < self.warm_s and late_s <= _OVERLOADED * target_s:
+            return False
         return self.clean and all(
             one.rates.is_over(interval_s) and (one.costs.guessed if late else one.costs.known)
             for one in self.subqueries.values()
@@ -221,6 +241,8 @@ class KnownQuery:
             "beside_s": self.beside_s,
             "pauses": self.pauses,
             "latency_s": self.latency_s,
+            "warm_s": round(self.warm_s, 6),
+            "closing": self.closing,
             "saving": self.saving.recorded(),
         }
 
@@ -236,5 +258,7 @@ class KnownQuery:
             beside_s=recorded["beside_s"],
             pauses=recorded["pauses"],
             latency_s=recorded["latency_s"],
+            warm_s=recorded.get("warm_s", 0.0),
+            closing=recorded.get("closing", True),
             saving=Saving.restored(recorded["saving"]),
         )
