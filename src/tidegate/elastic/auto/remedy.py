@@ -108,13 +108,14 @@ class ChangePartitioner:
 
 
 class EvenLoads:
-    """Moves buckets from busy instances to others; nothing is given up for it."""
+    """Moves buckets from busy or slow instances to others; nothing is given up for it."""
 
     kind: ClassVar = "rebalance"
     acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
-        uneven = [one.skew for one in case.seen.subqueries if not one.even and one.instances > 1]
+        some = [one for one in case.seen.subqueries if not one.even and one.instances > 1]
+        uneven = [one.skew * one.capacity(one.instances) / one.instances for one in some]
         if max(uneven, default=1.0) < UNEVEN:
             return RemedyProposal(None, "loads are even")
         stuck = [one.hottest * one.instances for one in case.seen.subqueries if not one.even]
