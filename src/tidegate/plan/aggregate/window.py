@@ -61,8 +61,8 @@ class WindowPlan(ABC):
 def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
     """The partitioner of the aggregate's clause, else of the run."""
     if asked.base.partitioner is None:
-        chosen = context.choices.partitioner
-        return chosen if asked.kept is None else chosen.going_on(asked.kept.record.state)
+        chosen, again = context.choices.partitioner, context.choices.again
+        return chosen if asked.kept is None else (again or chosen).going_on(asked.kept.record.state)
     return partitioner_of(asked.base.partitioner, "partitioner")
 
 
