@@ -217,7 +217,7 @@ def test_a_partitioner_that_is_asked_for_is_not_taken_from_the_checkpoint(tmp_pa
 
 @pytest.mark.parametrize(("function", "by_tuple"), [("MEDIAN(v)", 1.0), ("AVG(v)", 0.0)])
 def test_whether_the_work_of_instances_follows_the_tuples(function: str, by_tuple: float) -> None:
-    """Map tasks fold a mean into a row for each group, and instances keep each value of a median."""
+    """Map tasks fold a mean into a row for each group; instances keep each value of a median."""
     query = f"SELECT k, {function} AS m FROM s [RANGE 1 SECOND] GROUP BY k"
     stream = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA)
     plan = plan_for(bind(read_script(query), {"s": stream}), Place("none"))

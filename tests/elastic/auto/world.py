@@ -33,7 +33,7 @@ class World:
     beside: float = 0.0
     """What the driver and map tasks need of a second, and `beside_saved` what shedding saves."""
     beside_saved: float = 0.0
-    unseen: Saved = Saved(0.4, 0.0)
+    unseen: Saved = field(default_factory=lambda: Saved(0.4, 0.0))
     """What shedding is thought to save of that before it was seen."""
     limit: int | None = None
     """What a budget leaves."""
