@@ -35,9 +35,9 @@ class MeasuredBatch:
     """The measurements of one batch of one subquery.
 
     `counts` and `work` are by instance. The names in `counts`: `cpu_us` and `map_cpu_us` (CPU
-    times), `wall_us` (the time that an instance took by the clock), `tuples`, `outputs`, `taken` (tuples that map tasks read), `left` and `right` (tuples of
-    a join's sides), `comparisons`, `compared` (pairs that were looked at), and `closed` (groups of
-    windows that ended).
+    times), `wall_us` (the time that an instance took by the clock), `tuples`, `outputs`, `taken`
+    (tuples that map tasks read), `left` and `right` (tuples of a join's sides), `comparisons`,
+    `compared` (pairs that were looked at), and `closed` (groups of windows that ended).
 
     `between_s` is the time before the batch in which input was already waiting. `span_us` are the
     frontiers before and after it. `arriving` is what arrived for it.
@@ -113,7 +113,10 @@ class MeasuredBatch:
             instances=tuple(
                 InstanceLoad(
                     counts["cpu_us"] / 1e6 + map_s,
-                    *(counts[name] for name in ("tuples", "comparisons", "outputs", "compared")),
+                    counts["tuples"],
+                    comparisons=counts["comparisons"],
+                    outputs=counts["outputs"],
+                    compared=counts["compared"],
                     pace=max(counts["wall_us"] / max(counts["cpu_us"], _LEAST_US), 1.0),
                 )
                 for counts in owning
