@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from count import Array, band_pairs, columns, kept, near_pairs
-from data import write_band
+from data import BAND_COLUMNS, write_band
 from join_scan import BAND, CASES, Case, measured
 from measure import CORES, check_count, common_arguments, give, in_child
 from sweep import sweep_arguments, swept
@@ -38,6 +38,8 @@ from tidegate.operate.kernels.pair import find
 
 CASE, BLOCK_ROWS, AHEAD = "sparse", 1_000, 4
 """The case of `join_scan.py`, rows of a block, and how many blocks wait before a node at an end."""
+LIMIT_S = 60.0
+"""So long a node may take with a block, or to end: one that failed takes for ever."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Held:
         if self._end + len(block) > len(self._all):
             kept = self.now
             rows = len(kept)
-            larger = Held(2 * (rows + len(block))) if 2 * rows > len(self._all) else self
+            room = 2 * (rows + len(block))
+            larger = Held(room) if room > len(self._all) else self
             _copy(kept, larger._all, 0)
             self._all, self._first, self._end = larger._all, 0, rows
         _copy(block, self._all, self._end)
@@ -208,12 +211,15 @@ def joined(case: Case, r: Block, s: Block, nodes: int) -> dict[str, float]:
         if first >= case.window_rows > first - BLOCK_ROWS:
             full = (sum(node.compared for node in row), time.perf_counter())
         for stream, block, node in (("r", r, row[0]), ("s", s, row[-1])):
-            node.taken.acquire()
+            if not node.taken.acquire(timeout=LIMIT_S):
+                raise SystemExit(f"handshake: a block must be taken within {LIMIT_S} s; got none.")
             node.inbox.put((stream, block.rows(first, first + BLOCK_ROWS)))
     row[0].inbox.put(("end", "r"))
     row[-1].inbox.put(("end", "s"))
     for node in row:
-        node.join()
+        node.join(LIMIT_S)
+    if any(node.is_alive() for node in row):
+        raise SystemExit(f"handshake: all nodes must end within {LIMIT_S} s; some did not.")
     compared, seconds = sum(node.compared for node in row), time.perf_counter() - full[1]
     return {
         "comparisons_per_second": (compared - full[0]) / seconds,
@@ -222,14 +228,17 @@ def joined(case: Case, r: Block, s: Block, nodes: int) -> dict[str, float]:
     }
 
 
+def block_of(folder: Path, side: str) -> Block:
+    """All of one stream."""
+    ts, *values = columns(folder / f"{side}.parquet", *BAND_COLUMNS[side][1:])
+    x, y = (of.astype(np.float32) for of in values)
+    return Block(ts, (x, y))
+
+
 def child(arguments: argparse.Namespace) -> None:
     """One run in the process made for it."""
     case, folder = CASES[arguments.child].part(arguments.share), Path(arguments.data)
-    sides = []
-    for side, names in (("r", ("x", "y")), ("s", ("a", "b"))):
-        ts, *values = columns(folder / f"{side}.parquet", *names)
-        x, y = (of.astype(np.float32) for of in values)
-        sides.append(Block(ts, (x, y)))
+    sides = [block_of(folder, side) for side in "rs"]
     some = replace(case, window_rows=min(BLOCK_ROWS, case.window_rows), batch_rows=1)
     joined(some, *sides, nodes=1)  # what is compiled is there from now on
     give(joined(case, *sides, nodes=arguments.instances[0]))

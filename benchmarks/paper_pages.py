@@ -128,9 +128,10 @@ def _how_to_run() -> Iterator[str]:
         "",
         "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight",
     )
-    yield "at once; `--real FOLDER` those that read real streams too, which"
+    yield "at once, and `--cores 16 --minutes 9` as many of the others as nine minutes are"
+    yield "enough for; `--real FOLDER` those that read real streams too, which"
     yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file`"
-    yield "takes a file of yours. `--quick` runs each on tiny input and keeps nothing."
+    yield "takes a file of yours. `--quick` runs all on tiny input and keeps nothing."
 
 
 def _long(of: list[Any]) -> str:
