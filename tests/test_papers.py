@@ -213,7 +213,7 @@ def test_programs_run_once_and_again_where_they_were_started_anew(
     results = tmp_path / "results"
     monkeypatch.setenv("TIDEGATE_BENCH_RESULTS", str(results))
     rates, model, wrong = (
-        listed.Program(name, f"benchmarks/{command}", (name,), minutes=0.1, measures=())
+        listed.Program(name, f"benchmarks/{command}", (name,), 0.1, (), "", 0.0)
         for name, command in (
             ("sample_rates", "sample_rates.py --rows 200"),
             ("stretch_model", "stretch_model.py"),
@@ -239,7 +239,6 @@ def test_programs_are_chosen_by_cores_and_by_figures(of: Any) -> None:
     assert names[2].isdisjoint(names[16])
     assert {p.name for p in runs.chosen(2, ["stretch-5"])} == {
         "sustained",
-        "sustained_5_minutes",
         "reconfigure",
         "physical_streams",
     }
