@@ -59,6 +59,7 @@ _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
         "peers": Table("peers", lambda report: peers.table(report["cases"])),
+        "peers_16": Table("peers-16", lambda report: peers.table(report["cases"])),
         "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
     },
     "measured/engine.md": {
