@@ -3,8 +3,8 @@
 Ten files a second with the rows that were due since the file before, put in place by a rename; a
 mean and a count of 1,000 keys over 10 s, each second. The latency of a window is from the file that
 has the first row after its end to the moment when all its rows can be read: in files that the
-engine's sink has named (Tidegate, Spark, Flink), or that it has written (Bytewax, Pathway). Each
-window must have all its rows.
+engine's sink has named (Tidegate, Spark, Flink), or that it has written (Bytewax, Pathway).
+Windows that lack rows, which an engine took for late, are counted.
 """
 
 from __future__ import annotations
@@ -248,13 +248,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _figures(seen: Seen, begun_s: float) -> dict[str, Any]:
-    """Percentiles over the windows after the start; one that is not whole is a failure."""
+    """Percentiles over the windows after the start, and how many lacked rows that came too late."""
     first_s = int(begun_s) + WARM_S
-    wanted = range(first_s, first_s + SECONDS)
-    whole = RATE * RANGE_S
-    missing = [end_s for end_s in wanted if seen.get(end_s * 1_000_000, (0.0, 0))[1] != whole]
-    if missing:
-        return {"failed": f"{len(missing)} of {SECONDS} windows came too late or not with all rows"}
+    wanted = [end_s * 1_000_000 for end_s in range(first_s, first_s + SECONDS)]
+    there = [seen[end_us] for end_us in wanted if end_us in seen]
+    if len(there) < SECONDS:
+        return {"failed": f"{SECONDS - len(there)} of {SECONDS} windows did not come in time"}
     # The first row after a window is in the file that ends a tenth of a second later.
-    took = [(seen[s * 1_000_000][0] - s - 1 / FILES_PER_S) * 1e3 for s in wanted]
-    return {"latency_ms": percentiles(took), "rate": RATE}
+    took = [(seen[end_us][0] - end_us / 1e6 - 1 / FILES_PER_S) * 1e3 for end_us in wanted]
+    lacking = sum(rows != RATE * RANGE_S for _, rows in there)
+    return {"latency_ms": percentiles(took), "rate": RATE, "lacking": lacking}

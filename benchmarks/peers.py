@@ -185,7 +185,8 @@ def _said(told: Run) -> str:
     if "failed" in told:
         return f"{told['failed']}\n{told.pop('errors', '')}".rstrip()
     if "latency_ms" in told:
-        return f"{told['latency_ms']['p50']:.0f} ms in the median"
+        lacking = f", {told['lacking']} windows lack rows" if told["lacking"] else ""
+        return f"{told['latency_ms']['p50']:.0f} ms in the median{lacking}"
     rows = {True: "the same rows", False: "OTHER ROWS"}.get(told.get("same_rows", ""), "")
     return f"{told['seconds']:.2f} s {rows}".rstrip()
 
@@ -208,10 +209,11 @@ def summed_up(case: str, runs: Sequence[Run], rows_in: int) -> Run:
         return {"failed": failures[0]}
     about = {name: runs[0][name] for name in ("version", "settings")}
     if case == "latency":
-        found = {p: middle([told["latency_ms"][p] for told in runs]) for p in ("p50", "p99")}
-        return {**about, "latency_ms": found, "rate": runs[0]["rate"]}
+        times = {p: middle([told["latency_ms"][p] for told in runs]) for p in ("p50", "p99")}
+        lacking = sum(told["lacking"] for told in runs)
+        return {**about, "latency_ms": times, "rate": runs[0]["rate"], "lacking": lacking}
     seconds = [told["seconds"] for told in runs]
-    found = {**about, "seconds": middle(seconds), "runs_s": seconds, "rows_in": rows_in}
+    found: Run = {**about, "seconds": middle(seconds), "runs_s": seconds, "rows_in": rows_in}
     found["rows_per_second"] = middle([rows_in / s for s in seconds])
     found |= {name: runs[0][name] for name in ("rows", "same_rows") if name in runs[0]}
     if case == "tiny":
@@ -240,9 +242,10 @@ _TITLES = {"tiny": "tiny, ms a batch", "latency": "latency, ms: median, 99 of 10
 
 def _cell(case: str, of: Run) -> str:
     if "version" not in of:
-        return of.get("failed", "-")
+        return str(of.get("failed", "-"))
     if case == "latency":
-        return f"{of['latency_ms']['p50']['median']:,.0f}, {of['latency_ms']['p99']['median']:,.0f}"
+        times = ", ".join(f"{of['latency_ms'][p]['median']:,.0f}" for p in ("p50", "p99"))
+        return times + (f" ({of['lacking']} windows lack rows)" if of["lacking"] else "")
     found = of["batch_ms"] if case == "tiny" else of["rows_per_second"]
     middle_, low, high = (found[k] / (1 if case == "tiny" else 1e3) for k in _SPREAD)
     other = "" if of.get("same_rows", True) else " (other rows)"
@@ -321,7 +324,7 @@ def main() -> None:
 
 
 def _is_right(of: Run) -> bool:
-    return "failed" not in of and of.get("same_rows", True)
+    return "failed" not in of and bool(of.get("same_rows", True))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Pathway: tables that its Rust engine keeps up to date, with the windows of `pw.temporal`.
 
 Files that are there are read in its static mode, which takes them all in one commit; files that
-come, in its streaming mode with a commit each 100 ms, and a window is put out once. A median is
+come, in its streaming mode with a commit each 100 ms. A window is put out once then, 100 ms after
+its end: rows of one commit are in no order, and those of two windows can be in one. A median is
 Python's, of the values of a window, which a reducer sorts. No persistence, which is its default.
 """
 
@@ -45,7 +46,7 @@ def query(job: dict[str, Any]) -> Any:
         return found.filter(found.b.is_not_none())
     if case == "latency":
         events = read(Path(job["data"]), mode="streaming", autocommit_duration_ms=100)
-        window, once = sliding(1, 10), {"behavior": pw.temporal.exactly_once_behavior()}
+        window, once = sliding(1, 10), {"behavior": pw.temporal.exactly_once_behavior(100_000)}
     else:
         events, once = read(data / "events"), {}
         window = sliding(60 if case == "tumbling" else 10, 60)
