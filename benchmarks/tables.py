@@ -23,6 +23,7 @@ import cod
 import controller
 import controller_engine
 import execution
+import faults
 import first_week
 import latency
 import many_cores
@@ -121,6 +122,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "answers": Table("determinism", determinism_page.answers),
         "rows": Table("determinism", determinism_page.rows),
         "guarantees": Table("determinism", determinism_page.guarantees),
+        "faults": Table("faults", faults.table),
     },
     "measured/partitioning.md": {
         "sizes": Table(_PARTITIONERS, partition_tables.sizes),
