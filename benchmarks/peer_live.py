@@ -29,7 +29,7 @@ from measure import percentiles
 from peer_engine import Engine
 
 RATE, FILES_PER_S, KEYS, RANGE_S = 5_000, 10, 1_000, 10
-WARM_S, SECONDS = 20, 20
+WARM_S, SECONDS = 25, 20
 _LOOK_S, _ENDING_S, _STARTING_S = 0.005, 5.0, 60.0
 _PER_FILE = RATE // FILES_PER_S
 
