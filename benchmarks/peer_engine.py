@@ -63,9 +63,13 @@ class Engine:
 
     def environment(self, cores: int) -> dict[str, str]:
         """That of this process; packages of the engine come before those of this Python."""
-        packages = [] if self._in_venv() or self.name in HERE_TOO else [str(self._folder)]
-        paths = os.pathsep.join([*packages, str(HERE)])
-        return {**os.environ, "PATHWAY_THREADS": str(cores), "PYTHONPATH": paths}
+        paths = [str(HERE)]
+        if not self._in_venv():
+            paths += filter(None, [os.environ.get("PYTHONPATH")])
+        if self.name in PACKAGES and not self._in_venv():
+            paths.insert(0, str(self._folder))
+        path = os.pathsep.join(paths)
+        return {**os.environ, "PATHWAY_THREADS": str(cores), "PYTHONPATH": path}
 
     def _in_venv(self) -> bool:
         return self.name in PACKAGES and self._venv.exists()
