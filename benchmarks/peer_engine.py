@@ -37,7 +37,7 @@ CANNOT: Mapping[str, Mapping[str, str]] = {
         "tiny": _NO_BATCHES,
     },
     "pathway": {
-        "band": f"[an interval join]({_PATHWAY}) without an equality makes every pair first",
+        "band": f"conditions of [an interval join]({_PATHWAY}) must be equalities",
         "tiny": _NO_BATCHES,
     },
 }
