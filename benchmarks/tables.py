@@ -22,6 +22,7 @@ import cod
 import controller
 import controller_engine
 import execution
+import faults
 import first_week
 import latency
 import many_cores
@@ -118,6 +119,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "answers": Table("determinism", determinism_page.answers),
         "rows": Table("determinism", determinism_page.rows),
         "guarantees": Table("determinism", determinism_page.guarantees),
+        "faults": Table("faults", faults.table),
     },
     "measured/partitioning.md": {
         "sizes": Table(_PARTITIONERS, partition_tables.sizes),

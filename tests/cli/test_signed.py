@@ -267,6 +267,23 @@ def test_signing_may_begin_in_the_middle(work: Path, capsys: pytest.CaptureFixtu
     assert "rows with digest" in capsys.readouterr().out
 
 
+def test_whether_batches_are_signed_is_recorded(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A start without a key asks the manifest alone: nobody lists a chain that may not be there."""
+    run = [*_RUN, "--available-now"]
+    assert invoke(run) == 0
+    Path("ck/chain").write_text("what cannot be listed")
+    assert invoke(run) == 0
+    Path("ck/chain").unlink()
+    assert invoke([*run, "--sign", "mine.pem"]) == 0  # no new batch: it signs the one before
+    assert len(_links()) == 1
+    shutil.rmtree("ck/chain")
+    capsys.readouterr()
+    assert invoke(run) == 2
+    assert "must be given; got none for" in capsys.readouterr().err
+
+
 def test_what_is_no_key_is_refused(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secret = PLANTED["lineage"].value
     Path("none.pem").write_text(f"-----BEGIN PRIVATE KEY-----\n{secret}\n")

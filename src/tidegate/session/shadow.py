@@ -211,7 +211,9 @@ class Shadow:
         # What it has published is not here, and is not looked for.
         nothing: dict[str, Any] = dict.fromkeys(newest.outputs, ())
         written: dict[str, list[int]] = {name: [] for name in newest.outputs}
-        state = replace(newest, owner=self._base, outputs=nothing, written=written, places={})
+        state = replace(
+            newest, owner=self._base, outputs=nothing, written=written, places={}, signed=False
+        )
         self._write(state, kept)
 
     def _write(self, first: Manifest, source: Store | None = None) -> None:
@@ -286,6 +288,7 @@ def _entry(shadow: Shadow, newest: Manifest, made: Manifest) -> Manifest:
         places=newest.places,
         digests=newest.digests,
         at_us=newest.at_us,
+        signed=newest.signed,
     )
 
 
