@@ -35,9 +35,9 @@ class MeasuredBatch:
     """The measurements of one batch of one subquery.
 
     `counts` and `work` are by instance. The names in `counts`: `cpu_us` and `map_cpu_us` (CPU
-    times), `wall_us` (the time that an instance took by the clock), `tuples`, `outputs`, `taken` (tuples that map tasks read), `left` and `right` (tuples of
-    a join's sides), `comparisons`, `compared` (pairs that were looked at), and `closed` (groups of
-    windows that ended).
+    times), `wall_us` (the time that an instance took by the clock), `tuples`, `outputs`, `taken`
+    (tuples that map tasks read), `left` and `right` (tuples of a join's sides), `comparisons`,
+    `compared` (pairs that were looked at), and `closed` (groups of windows that ended).
 
     `between_s` is the time before the batch in which input was already waiting. `span_us` are the
     frontiers before and after it. `arriving` is what arrived for it.
