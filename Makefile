@@ -120,8 +120,8 @@ rooms: setup ## draw who imports whom into docs/
 	$(BIN)/python tools/import_graph.py
 
 reference: setup ## write docs/reference/ from the code, and draw docs/drawings/
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/drawings.py
+	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.drawings
 
 gallery: setup ## run the examples of the gallery and draw what they give, into docs/gallery/
 	$(BIN)/python -m tools.gallery
@@ -129,8 +129,8 @@ gallery: setup ## run the examples of the gallery and draw what they give, into 
 docs: setup ## build the documentation into site/, strictly, and look at its spelling and its generated pages
 	$(BIN)/codespell docs examples *.md
 	$(BIN)/python tools/import_graph.py --check
-	$(BIN)/python tools/reference.py --check
-	$(BIN)/python tools/drawings.py --check
+	$(BIN)/python -m tools.reference --check
+	$(BIN)/python -m tools.drawings --check
 	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks

@@ -168,6 +168,26 @@ def _readme_kafka(report: Report) -> str:
     return f"| Kafka to Kafka, rows/s | {' | '.join(speeds)} |"
 
 
+_IN_README = ("tidegate", "spark", "flink", "pathway")
+
+
+def _readme_peers(report: Report) -> str:
+    of = report["cases"]["sliding"]
+    speeds = [f"{of[name][_SPEED]['median'] / 1e6:.2f}" for name in _IN_README]
+    return f"| sliding windows, million rows/s | {' | '.join(speeds)} |"
+
+
+def _readme_peers_latency(report: Report) -> str:
+    of = report["cases"]["latency"]
+    times = [f"{of[name]['latency_ms']['p50']['median']:,.0f} ms" for name in _IN_README]
+    return f"| latency of a window of files, median | {' | '.join(times)} |"
+
+
+def _first_there(*ways: tuple[str, Callable[[Report], str]]) -> tuple[str, Any]:
+    """The first way to say it that has a result: of all engines in one run, or of two."""
+    return next(way for way in ways if (RESULTS / f"{way[0]}.json").exists())
+
+
 _PAGE = "measured/engine.md"
 _SPEED = "rows_per_second"
 
@@ -201,7 +221,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_PAGE, "join_equi-engines", _engines),
     Figure(_PAGE, "join_equi-exchange", _exchange),
     Figure("gate.md", "gate", _gate),
-    Figure("../README.md", "window_aggregate-sliding", _readme_windows),
-    Figure("../README.md", "latency", _readme_latency),
+    Figure(
+        "../README.md",
+        *_first_there(("peers", _readme_peers), ("window_aggregate-sliding", _readme_windows)),
+    ),
+    Figure(
+        "../README.md",
+        *_first_there(("peers", _readme_peers_latency), ("latency", _readme_latency)),
+    ),
     Figure("../README.md", "kafka", _readme_kafka),
 )

@@ -62,6 +62,13 @@ def value(expression: str, result: str, given: Reports = _NONE) -> Any:
     return found
 
 
+def read(expression: str, result: str, given: Reports = _NONE) -> None:
+    """Find all numbers that an expression needs; a KeyError where one is missing."""
+    for part in expression.split(" over "):
+        word, _, rest = part.partition(" ")
+        values(rest if word in FOLDS else part, result, given)
+
+
 def values(path: str, result: str, given: Reports = _NONE) -> list[Any]:
     """All numbers that a path leads to, in the order of the file; at least one."""
     if path.startswith("@"):

@@ -92,12 +92,12 @@ def compare(
     switched over.
     """
     if not Path(old).is_file() and Store.open(old).meta() is not None:
-        if master != NO_SPARK or conf or batch_rows is not None:
-            got = "--master, --conf or --batch-rows"
-            remedy = "Leave them out: NEW.sql runs in this process, up to one watermark."
+        if master != NO_SPARK or conf:
+            got, remedy = "--master or --conf", "Leave them out: NEW.sql runs in this process."
             raise OptionError("compare", "takes none of these with a checkpoint", got, remedy)
         given = ShadowQuery(QueryText.of_file(new), streams, times, begin, cutover)
-        with given.beside(old, memory_limit) as shadow:
+        limits = RunOptions(batch_rows=batch_rows, memory=Allowance.of(memory_limit))
+        with given.beside(old, limits) as shadow:
             facts = given.facts(shadow, most)
         code = 0 if facts.equal or facts.switched else EXIT_FAILED
         return CommandAnswer(facts.as_dict(), lambda: "\n".join(_shadow_lines(facts)), code=code)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.cli.option import stream_options
 from tidegate.cli.query_text import QueryText
-from tidegate.memory import Allowance
+from tidegate.driver.options import RunOptions
 from tidegate.remote.scheme import scheme_of
 from tidegate.session.recorded_script import RecordedScript
 from tidegate.session.rerun import RecordedRun
@@ -34,15 +34,15 @@ class ShadowQuery:
                 object.__setattr__(self, name, os.path.abspath(place))
 
     @contextmanager
-    def beside(self, checkpoint: str, memory_limit: int | None) -> Iterator[Shadow]:
+    def beside(self, checkpoint: str, limits: RunOptions) -> Iterator[Shadow]:
         """The shadow of a checkpoint; use it only inside the block."""
-        Allowance.of(memory_limit).take()
+        limits.memory.take()
         record = RecordedRun(checkpoint)
         location = record.store.location
         old, new = record.script(), self._script(record)
         with tempfile.TemporaryDirectory(prefix="tidegate-shadow-") as scratch, old.in_folder():
             planning = old.plan_options
-            yield Shadow(location, old.build(), new.build(), planning, scratch, self.begin)
+            yield Shadow(location, old.build(), new.build(), planning, scratch, limits, self.begin)
 
     def facts(self, shadow: Shadow, most: int) -> ShadowFacts:
         """What the shadow shows, and after the switch if one was asked for."""

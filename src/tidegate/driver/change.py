@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 def fitting(plan: Plan, store: Store) -> Plan:
     """The plan that can read the state of the checkpoint; locks and refuses nothing yet."""
     meta = store.meta()
-    old = None if meta is None else made_by(meta, _newest(store))
+    old = None if meta is None else made_by(meta, newest_state(store))
     return plan if old is None else fitted(plan, old)
 
 
@@ -49,11 +49,6 @@ def made_by(meta: Mapping[str, Any], manifest: Manifest | None) -> RecordedQuery
     """The query that made a state; None if an earlier version did not record it."""
     recorded = (manifest.query if manifest is not None else None) or meta.get(QUERY)
     return RecordedQuery.from_dict(recorded) if recorded else None
-
-
-def check_newest(store: Store, meta: Mapping[str, Any], plan: Plan, start_empty: bool) -> None:
-    """As `check_query` for the newest state, before the checkpoint is taken over."""
-    check_query(store.location, meta, _newest(store), plan, start_empty)
 
 
 def check_query(
@@ -149,6 +144,7 @@ class QueryLog:
         ) from reason
 
 
-def _newest(store: Store) -> Manifest | None:
+def newest_state(store: Store) -> Manifest | None:
+    """The newest manifest, also that of a run which has committed nothing yet."""
     numbers = store.numbers()
     return store.manifest(numbers[-1]) if numbers else None

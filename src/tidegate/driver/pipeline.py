@@ -70,8 +70,9 @@ class Pipeline:
     """The inputs, subqueries, outlets and checkpoint of one run.
 
     Call `recover` and `open` once, then `prepare`, `commit` and `publish` for each batch, and
-    `close` at the end. With `until` it only runs committed batches again, up to that manifest; call
-    `repeat` before each. For one thread, except where a part says otherwise.
+    `close` at the end. With `until` it runs committed batches again, up to that manifest: call
+    `repeat` before each. A batch without it ends where it likes, and not beyond that manifest. For
+    one thread, except where a part says otherwise.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Pipeline:
         self.manifest = newest
         if newest.batch < 0:
             if self._until is not None:
-                self.inputs.rewind(newest, self._until)
+                self.inputs.end_at(newest, self._until)
             return newest
         # The crash may have come between the commit and the end of publish. The batch counts, so
         # its rows must become visible; publishing is idempotent.
@@ -133,7 +134,7 @@ class Pipeline:
             if self._until is None:
                 self.inputs.restore(newest)
             else:
-                self.inputs.rewind(newest, self._until)
+                self.inputs.end_at(newest, self._until)
             return newest
         query.refuse_replay(newest, next(iter(lost.values())))
         self._replay = replay = Replay.of(newest, lost, self._store, first)
@@ -284,7 +285,7 @@ class Pipeline:
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
         known = not self.limit.follows_output and not self.cadence.trigger_s
-        return whole and known and self._replay is None
+        return whole and known and self._replay is None and self._until is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:
         """Start the map tasks of the next batch, of this cut, while the current one runs."""

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.clock import utc_now
-from tidegate.driver.change import QUERY, check_newest, check_query
+from tidegate.driver.change import QUERY, check_query, newest_state
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
+from tidegate.driver.signing import check_key
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
 from tidegate.state.identity import IDENTITY, identity_of, new_identity
@@ -44,7 +45,7 @@ def enter(
     earlier run is fenced from now on, unless this one calls `Store.withdraw`.
     """
     wanted = {"fingerprint": plan.fingerprint, "buckets": options.buckets}
-    first = replace(first, holder=this_process())
+    first = replace(first, holder=this_process(), signed=options.sign is not None)
     if store.meta() is None:
         if store.numbers():
             raise CheckpointError(
@@ -61,12 +62,14 @@ def enter(
     lock.take()
     # Read again: before the lock was taken, another run may have begun here or ended.
     meta = _checked_meta(store.location, store.meta(), options.buckets)
-    check_newest(store, meta, plan, options.start_empty)
+    there = newest_state(store)
+    check_query(store.location, meta, there, plan, options.start_empty)
+    check_key(store.location, there, options.sign)
     # A run that was killed right after its commit may have left files that are not on the disk yet.
     # They must be, before a newer manifest builds on them: power may fail in between.
     store.settle()
     manifest = store.enter(first, first.holder)
-    # Checked again: without file locks, another run may have committed since `check_newest`.
+    # Checked again: without file locks, another run may have committed since.
     check_query(store.location, meta, manifest, plan, options.start_empty)
     newest = manifest if manifest.batch >= 0 else None
     outlets.open(newest, manifest.owner, identity_of(store.location, meta))

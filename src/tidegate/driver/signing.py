@@ -80,21 +80,22 @@ class ChainSigner(BatchObserver):
             self._head = link
 
 
-def check_chain(store: Store, key: SigningKey | None) -> None:
+def check_key(location: str, newest: Manifest | None, key: SigningKey | None) -> None:
+    """Refuse a run without a key on a checkpoint whose batches are signed."""
+    if key is None and newest is not None and newest.signed:
+        got = f"none for {location}, whose batches are signed"
+        remedy = "Give the key, or use another checkpoint: all of an output is signed."
+        raise OptionError(_SIGN, "must be given", got, remedy)
+
+
+def check_chain(store: Store, key: SigningKey) -> None:
     """Before a run enters a checkpoint: refuse a key that cannot go on with its chain."""
-    begun = store.meta() is not None
-    if key is None:
-        if linked_batches(store.files):
-            got = f"none for {store.location}, whose batches are signed"
-            remedy = "Give the key, or use another checkpoint: all of an output is signed."
-            raise OptionError(_SIGN, "must be given", got, remedy)
-        return
     try:
         head = _head(store, key)
     except StateError as error:
         remedy = "Give the key that signed the batches before."
         raise OptionError(_SIGN, "must be the key of this chain", str(error), remedy) from error
-    newest = store.latest() if begun else None
+    newest = None if store.meta() is None else store.latest()
     batch = -1 if newest is None else newest.batch
     if head is not None and head.batch > batch:
         got = f"one at batch {batch}, and a chain that has signed batch {head.batch}"

@@ -148,6 +148,13 @@ class Intake:
         self.frontier_us = frontier_us
         self.inlets = self._arrivals.restore(saved, store)
 
+    def end_at(self, goal: Goal) -> None:
+        """From now on no cut takes a tuple that the goal does not have, or passes its frontier.
+
+        Call it before sources are let in. The cut that reaches the goal is one of `cut_again`.
+        """
+        self._arrivals.end = goal
+
     def joined_before(self) -> list[Inlet]:
         """The inlets that joined an earlier run and are not back: open them by URI, or wait."""
         return [i for i in self.inlets if isinstance(i.connector, Absent)]
@@ -183,6 +190,7 @@ class Intake:
         self._marked = GateMarks.of(self.inlets, self.frontier_us)
         parts = self._taken(counts)
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
+        reached = min(reached, self._arrivals.end_us)
         rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
         # Also a cut without rows is a batch if the frontier has moved: windows may close.
@@ -253,6 +261,8 @@ class Intake:
         `again.rewound`. A GateError if the input has changed.
         """
         counts: dict[Track, int] = {}
+        for track in (t for i in self.inlets for t in i.tracks.values()):
+            track.end = None
         for inlet in self.inlets:
             if inlet.folder is not None:
                 for track in inlet.folder.take_all(partial(goal.reads, inlet.place)):

@@ -92,7 +92,8 @@ def prepare(
         receiver = None if lineage is None else lineage.receiver()
         store = Store.open(checkpoint or str(temporary))
         before = None if lineage is None else lineage.run_before(store)
-        check_chain(store, options.sign)
+        if options.sign is not None:
+            check_chain(store, options.sign)
         place.check_checkpoint(store.location, store.files.local)
         loop = Loop(
             plan,

@@ -225,7 +225,8 @@ class RunningQuery:
         """
         from tidegate.session.why.answer import why  # needs kernels that a run may not
 
-        return why(self._loop.manifest, self._outputs, self._connectors, output, row)
+        loop = self._loop
+        return why(loop.manifest, loop.store, self._outputs, self._connectors, output, row)
 
     def to_dataframe(
         self, spark: SparkSession | None = None, *, output: str | None = None, stream: bool = False

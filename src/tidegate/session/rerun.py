@@ -163,7 +163,7 @@ class _Beside:
         # Nothing of its output is there, and nothing of it is to be published.
         written: dict[str, list[int]] = {name: [] for name in before.outputs}
         outputs: Mapping[str, tuple[Any, ...]] = dict.fromkeys(before.outputs, ())
-        state = replace(before, outputs=outputs, written=written, places={})
+        state = replace(before, outputs=outputs, written=written, places={}, signed=False)
         self._to.write(manifest_name(state.number), state.to_json().encode())
 
     def take(self, names: Iterable[str]) -> None:

@@ -95,8 +95,7 @@ class Shadow:
     """A new query beside the run of a checkpoint, in a scratch folder of the caller.
 
     `begin` is a folder in which `switch_over` has kept a state of this query; without, the shadow
-    begins with the sources. Tuples up to a batch of the checkpoint are one batch here, and all of
-    it must fit into memory.
+    begins with the sources. It takes their tuples in batches within the `limits`.
     """
 
     def __init__(
@@ -106,6 +105,7 @@ class Shadow:
         new: Sequence[Output],
         planning: PlanOptions,
         scratch: str,
+        limits: RunOptions,
         begin: str | None = None,
     ) -> None:
         self.record = record = RecordedRun(checkpoint)
@@ -117,6 +117,8 @@ class Shadow:
         self.plan = plan_for(new, self._place, planning)
         _check_fits(record, self._old, self.plan)
         self._base = (record.newest.owner + 1) * _OWNERS
+        buckets = record.meta["buckets"]
+        self._options = replace(limits, buckets=buckets, available_now=True, default_instances=1)
         self._scratch = scratch
         self.store = Store.open(os.path.join(scratch, "checkpoint"))
         names = [target.name for target in self.plan.targets]
@@ -140,16 +142,17 @@ class Shadow:
         if now.frontier_us == goal.frontier_us and _rows_in(now) == _rows_in(goal):
             return
         sinks = {name: FileSink(folder) for name, folder in self._folders.items()}
-        buckets = self.record.meta["buckets"]
-        options = RunOptions(buckets=buckets, available_now=True, default_instances=1)
         location = self.store.location
         for name in goal.files:  # names of sources that were listed, by which they are found again
             if self.record.store.has(name) and not self.store.has(name):
                 self.store.write(name, self.record.store.read(name))
-        loop = prepare(self.plan, self._place, sinks, options, location, until=goal)
+        loop = prepare(self.plan, self._place, sinks, self._options, location, until=goal)
         try:
             tables = loop.pipeline.tables
             tables.enter(loop.manifest)
+            while _rows_in(goal) - _rows_in(loop.manifest) > loop.pipeline.limit.rows:
+                if loop.step() is None:
+                    break
             # What the goal says of sources, and of all else what this query has.
             loop.repeat(
                 replace(
@@ -211,7 +214,9 @@ class Shadow:
         # What it has published is not here, and is not looked for.
         nothing: dict[str, Any] = dict.fromkeys(newest.outputs, ())
         written: dict[str, list[int]] = {name: [] for name in newest.outputs}
-        state = replace(newest, owner=self._base, outputs=nothing, written=written, places={})
+        state = replace(
+            newest, owner=self._base, outputs=nothing, written=written, places={}, signed=False
+        )
         self._write(state, kept)
 
     def _write(self, first: Manifest, source: Store | None = None) -> None:
@@ -286,6 +291,7 @@ def _entry(shadow: Shadow, newest: Manifest, made: Manifest) -> Manifest:
         places=newest.places,
         digests=newest.digests,
         at_us=newest.at_us,
+        signed=newest.signed,
     )
 
 

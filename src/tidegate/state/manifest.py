@@ -26,7 +26,7 @@ VERSION = 5
 """The version of manifests and of all files that they name. It also changes with the columns of a
 state."""
 
-_OPTIONAL = ("query", "changes", "tables", "shedding", "digests", "at_us")
+_OPTIONAL = ("query", "changes", "tables", "shedding", "digests", "at_us", "signed")
 """Members that are written only if they are not empty."""
 
 
@@ -59,6 +59,7 @@ class Manifest:
       an earlier version began without one.
     - `at_us`: when it was committed, in microseconds since 1970 on the clock of the driver's host,
       if earlier states are kept (`archive`), else 0.
+    - `signed`: whether the batches of the checkpoint are signed (`chain`), from some batch on.
     """
 
     batch: int
@@ -85,6 +86,7 @@ class Manifest:
     shedding: Mapping[str, Any] = field(default_factory=dict)
     digests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     at_us: int = 0
+    signed: bool = False
     version: int = VERSION
 
     @property

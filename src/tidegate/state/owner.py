@@ -44,6 +44,7 @@ class Owner:
         self._entry: Manifest | None = None
         """The manifest by which the run has taken over, until it has changed anything else."""
         self._holder: Mapping[str, Any] = {}
+        self._signed = False
         self._newest = -1
         """The number of the run's newest manifest."""
 
@@ -66,8 +67,9 @@ class Owner:
                     raise
                 continue  # a run at work has committed meanwhile, and deleted what was being read
             entry = newest = kept[-1] if kept else first
+            self._signed = newest.signed or first.signed
             if not newest.finished:
-                entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
+                entry = self._owned(newest, newest.owner + 1, dict(holder))
             if newest.finished or self._entered(entry):
                 self.number, self._newest, self._holder = entry.owner, entry.number, dict(holder)
                 self._entry = entry if entry is not newest else None
@@ -104,7 +106,10 @@ class Owner:
         for the newest state, and the number of its next manifest is still free.
         """
         self.number = self._newest - manifest.batch
-        return replace(manifest, owner=self.number, holder=self._holder)
+        return self._owned(manifest, self.number, self._holder)
+
+    def _owned(self, manifest: Manifest, owner: int, holder: Mapping[str, Any]) -> Manifest:
+        return replace(manifest, owner=owner, holder=holder, signed=self._signed)
 
     def publish(self, manifest: Manifest, due: Due | None = None) -> None:
         """Write a manifest unless another run has taken over; see `Store.publish`."""

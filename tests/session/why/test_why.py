@@ -89,6 +89,20 @@ KINDS = {
     "outer pair": (f"SELECT s.x, t.x AS y {RANGES.format('LEFT')}", 0, [0], [0]),
     "outer alone": (f"SELECT s.x, t.x AS y {RANGES.format('LEFT')}", 5, [3], []),
     "semi": (f"SELECT s.x {RANGES.format('LEFT SEMI')}", 0, [0], [0]),
+    "semi of a group": (
+        f"SELECT k, COUNT(*) AS n FROM (SELECT s.k {RANGES.format('LEFT SEMI')}) "
+        "[RANGE 20 SECONDS] GROUP BY k",
+        0,
+        [0, 2],
+        [0],
+    ),
+    "semi with itself": (
+        "SELECT s.x FROM s [RANGE 5 SECONDS] SEMI JOIN s AS o [RANGE 5 SECONDS] "
+        "ON s.k = o.k AND s.x < o.x",
+        1,
+        [4, 5],
+        [],
+    ),
     "anti": (f"SELECT s.x {RANGES.format('LEFT ANTI')}", 0, [3], []),
     "as-of": (
         "SELECT s.x, t.x AS y FROM s ASOF JOIN t MATCH_CONDITION (s.ts >= t.ts) ON s.k = t.k",
@@ -138,6 +152,7 @@ def test_the_tuples_of_a_row(kind: str) -> None:
     assert facts["row"] == number, result
     assert (positions(facts), positions(facts, "t")) == (of_s, of_t), result.to_pylist()
     assert facts["again"]["tuples"] == len(facts["tuples"])
+    assert not facts["notes"]
 
 
 def test_a_limit_is_left_out_of_the_run_again() -> None:

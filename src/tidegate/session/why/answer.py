@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from tidegate.operate.kernels.expression import evaluate
 from tidegate.query.output import Output
 from tidegate.session.rerun import RecordedRun
 from tidegate.session.row_difference import value_of
-from tidegate.session.why.explanation import Explanation, Wanted, explained
+from tidegate.session.why.explanation import Explanation, Wanted, explained, hashes
 from tidegate.session.why.runs import Seen, TracedQuery
+from tidegate.session.why.span import TupleSpan
+from tidegate.session.why.version import with_versions
 from tidegate.sink.json import encoded
 from tidegate.sink.written_rows import EventSpan, rows_of
 from tidegate.sql.condition import read_condition
 from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
 
 Row = int | str
 """A row by its number, from 0 on, or by a condition: the first for which it is true."""
@@ -33,22 +37,29 @@ def why_committed(
     record = RecordedRun(checkpoint)
     record.check_digests()
     record.check_unchanged()
-    return why(record.newest, outputs, {}, output, row)
+    return why(record.newest, record.store, outputs, {}, output, row)
 
 
 def why(
     manifest: Manifest,
+    store: Store,
     outputs: Sequence[Output],
     connectors: Mapping[str, Connector],
     output: str | None,
     row: Row,
 ) -> dict[str, Any]:
-    """The same of a manifest; `connectors` are those of sources that are not named by a URI."""
+    """The same of a manifest of a store; `connectors` are those of sources without a URI."""
     chosen = _output(outputs, output)
     name = chosen.name or ""
     runs = TracedQuery(chosen.node, connectors, available_now=not manifest.finished)
     committed = manifest.digests[name]["rows"] if name in manifest.digests else None
-    wanted = _wanted(runs, manifest.places.get(name), row, committed)
+    place = manifest.places.get(name)
+    wanted, written = _wanted(runs, place, row, committed)
+    span = TupleSpan.of_row(chosen.node, wanted.values)
+    node = with_versions(chosen.node, manifest, store, span) if written else chosen.node
+    if node is not chosen.node:
+        runs = TracedQuery(node, connectors, available_now=not manifest.finished)
+        wanted = replace(wanted, nth=_equal_before(str(place), wanted))
     return {"output": name, **_facts(explained(runs, wanted))}
 
 
@@ -63,8 +74,10 @@ def _output(outputs: Sequence[Output], name: str | None) -> Output:
     return outputs[names.index(name)]
 
 
-def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | None) -> Wanted:
-    """The row as it was committed; as the query gives it where its output cannot be read."""
+def _wanted(
+    runs: TracedQuery, place: str | None, row: Row, committed: int | None
+) -> tuple[Wanted, bool]:
+    """The row as it was committed, and true; as the query gives it where it cannot be read."""
     negative = isinstance(row, int) and row < 0
     if isinstance(row, bool) or not isinstance(row, int | str) or negative:
         raise OptionError("why", "takes the number of a row, from 0 on, or a condition", repr(row))
@@ -84,6 +97,7 @@ def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | Non
         return bool(found) or left < rows.num_rows
 
     read = place is not None and _read(place, seen)
+    written = bool(found)
     if not found and (not read or (committed is not None and before < committed)):
         before = 0  # its output is not whole
         runs.rows(seen)
@@ -91,7 +105,22 @@ def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | Non
         got = f"{row}, of {before:,} rows" if isinstance(row, int) else f"none of {before:,} rows"
         must = "must be the number of a row" if isinstance(row, int) else "must be true of a row"
         raise OptionError(where, must, got, "Rows count from 0.")
-    return found[0]
+    return found[0], written
+
+
+def _equal_before(place: str, wanted: Wanted) -> int:
+    """How many rows of an output before this one are equal to it; reads it once more."""
+    counted = before = 0
+
+    def seen(rows: pa.Table) -> bool:
+        nonlocal counted, before
+        some = rows.slice(0, wanted.number - before)
+        counted += int(np.sum(hashes(some) == hashes(wanted.values)))
+        before += rows.num_rows
+        return bool(before >= wanted.number)
+
+    _read(place, seen)
+    return counted
 
 
 def _read(place: str, seen: Seen) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,17 @@ import pyarrow as pa
 from tidegate.errors import StateError
 from tidegate.query.clause.column import EXACT
 from tidegate.query.graph import bottom_up
+from tidegate.query.join import Join
 from tidegate.query.limit import Limit
 from tidegate.query.node import Node, Top
+from tidegate.query.over import Lead, Over
 from tidegate.query.table_join import TableJoin
 from tidegate.query.trace import WHY, UntracedError, table_rows, traced, traced_tables
-from tidegate.session.why.frame import with_frames
+from tidegate.session.why.frame import of_frames
 from tidegate.session.why.origin import TupleId, ids_of
+from tidegate.session.why.partner import of_partners
 from tidegate.session.why.reduce import reduced
+from tidegate.session.why.rewrite import rewritten
 from tidegate.session.why.runs import StreamTuples, TracedQuery, with_ids
 from tidegate.session.why.span import TupleSpan
 from tidegate.sink.digest import row_hashes
@@ -28,6 +33,14 @@ MOST_TUPLES = 100_000
 
 MOST_TRIES = 300
 """How often the query is run again, at most, to leave tuples out."""
+
+
+_BESIDE: Mapping[type[Node], Callable[..., set[TupleId]]] = {
+    Join: of_partners,
+    Over: of_frames,
+    Lead: of_frames,
+}
+"""What finds tuples of rows that a node passes on without showing them, by the kind of the node."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +81,14 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A row of an output by its number, from 0 on, and its values."""
+    """A row of an output by its number, from 0 on, and its values.
+
+    `nth` is how many equal rows come before it, where other rows may not come again as they were.
+    """
 
     number: int
     values: pa.Table
+    nth: int | None = None
 
 
 def explained(runs: TracedQuery, wanted: Wanted) -> Explanation:
@@ -87,7 +104,7 @@ class _Search:
     def __init__(self, runs: TracedQuery, wanted: Wanted) -> None:
         self._runs, self._wanted = runs, wanted
         self._span = TupleSpan.of_row(runs.node, wanted.values)
-        self._hash = _hashes(wanted.values)[0]
+        self._hash = hashes(wanted.values)[0]
         self._again, self._unlimited = _without_limits(runs.node)
         self._rows_again = self._tuples_again = 0
         self._table_rows: set[TupleId] = set()
@@ -110,12 +127,7 @@ class _Search:
             self._span = TupleSpan()  # rows of outer joins come later than the time they show
             return self.explanation()
         if not again:
-            raise StateError(
-                f"row {self._wanted.number:,}",
-                "must follow from the tuples of its time",
-                f"another row, of {len(every):,} tuples",
-                "Input or code may have changed: `tidegate verify` says so.",
-            )
+            raise self._changed()
         if any(clause.sheds for part in bottom_up([self._runs.node]) for clause in _clauses(part)):
             self._notes.append(
                 f"shed: these {len(ids):,} tuples were used; what share they are depends on others,"
@@ -131,18 +143,41 @@ class _Search:
         except UntracedError:
             return set()
         ids = self._of_row(found[id(self._runs.node)][0])
-        ids = with_frames(self._runs, found, ids, self._span)
+        for node in reversed(list(bottom_up([self._runs.node]))):
+            more = _BESIDE.get(type(node))
+            if more is not None:
+                ids = ids | more(self._runs, node, found, ids, self._span)
         self._table_rows = {i for i in ids if i.source < 0}
         return ids - self._table_rows
 
     def _of_row(self, node: Node) -> set[TupleId]:
-        low_us = self._span.low_us
-        row = row_at(lambda seen: self._runs.traced_rows(node, low_us, seen), self._wanted.number)
+        low_us, wanted = self._span.low_us, self._wanted
+        runs = partial(self._runs.traced_rows, node, low_us)
+        if wanted.nth is None:
+            row = row_at(runs, wanted.number)
+        else:
+            row = row_at(lambda seen: runs(lambda rows: seen(self._equal(rows))), wanted.nth)
+        if row is None or not self._equal(row).num_rows:
+            raise self._changed()
         names = [name for name in row.column_names if WHY in name]
-        own = row.select([name for name in row.column_names if name not in names])
-        if _hashes(own)[0] != self._hash:
-            raise changed(self._wanted.number)
         return ids_of(text for name in names for text in row.column(name).to_pylist())
+
+    def _changed(self) -> StateError:
+        """What to say where the query does not give a row again that was committed."""
+        tables = ", ".join(_read_again(self._runs.node))
+        return StateError(
+            f"row {self._wanted.number:,}",
+            "must come again when the query is run from its sources",
+            "another row",
+            f"Table {tables} changed within the time of this row, or its rows of then are not kept."
+            if tables
+            else "Input or code has changed: `tidegate verify` says which.",
+        )
+
+    def _equal(self, rows: pa.Table) -> pa.Table:
+        """The rows that are the wanted one, but for their ids."""
+        own = rows.select([name for name in rows.column_names if WHY not in name])
+        return rows.filter(pa.array(hashes(own) == self._hash))
 
     def _fetched(
         self, keep: Callable[[pa.Table], pa.Table], sources: Collection[int] | None
@@ -182,9 +217,9 @@ class _Search:
     def _gives_row(self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> bool:
         """Whether the query gives the row over these tuples alone."""
         parts = self._runs.again(self._again, tuples, ids)
-        hashes = np.concatenate([_hashes(part) for part in parts] or [np.zeros(0, np.uint64)])
-        self._rows_again, self._tuples_again = len(hashes), len(ids)
-        return bool(np.any(hashes == self._hash))
+        made = np.concatenate([hashes(part) for part in parts] or [np.zeros(0, np.uint64)])
+        self._rows_again, self._tuples_again = len(made), len(ids)
+        return bool(np.any(made == self._hash))
 
     def _reduced(
         self, tuples: Mapping[int, StreamTuples], told: set[TupleId], every: set[TupleId]
@@ -242,8 +277,8 @@ class _Search:
                 yield from (WhyTableRow(table.name, n, rows.slice(n, 1)) for n in numbers)
 
 
-def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa.Table:
-    """The row with a number of a run, as a table."""
+def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa.Table | None:
+    """The row with a number of a run, as a table; None if the run gives fewer."""
     before = 0
     found: list[pa.Table] = []
 
@@ -255,22 +290,11 @@ def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa
         return bool(found)
 
     run(seen)
-    if not found:
-        raise changed(number)
-    return found[0]
+    return found[0] if found else None
 
 
-def changed(number: int) -> StateError:
-    """What to say where the query does not give a row again that was committed."""
-    return StateError(
-        f"row {number:,}",
-        "must come again when the query is run from its sources",
-        "another row",
-        "Input or code has changed: `tidegate verify` says which.",
-    )
-
-
-def _hashes(rows: pa.Table) -> Any:
+def hashes(rows: pa.Table) -> Any:
+    """What each row is by its values, as digests count it."""
     found = [row_hashes(batch) for batch in rows.to_batches()]
     return np.concatenate(found) if found else np.zeros(0, np.uint64)
 
@@ -279,9 +303,20 @@ def _notes(root: Node, row: pa.Table) -> list[str]:
     """What tuples of streams do not say of a row."""
     tables = {node.table.name: None for node in bottom_up([root]) if isinstance(node, TableJoin)}
     found = [f"table {name} was read whole, in each run" for name in tables]
+    found += [
+        f"table {name} was read as it is now: it changed in the time of this row, or its rows of "
+        "then are not kept as a whole"
+        for name in _read_again(root)
+    ]
     if EXACT in row.column_names and row.column(EXACT)[0].as_py() is False:
         found.append("within an error: the answer was estimated from a sample of these tuples")
     return found
+
+
+def _read_again(root: Node) -> list[str]:
+    """The names of tables of which not the rows of the time are read, but those of now."""
+    joins = (node for node in bottom_up([root]) if isinstance(node, TableJoin))
+    return sorted({join.table.name for join in joins if join.table.refresh_us is not None})
 
 
 def _clauses(node: Node) -> Sequence[Any]:
@@ -290,31 +325,11 @@ def _clauses(node: Node) -> Sequence[Any]:
 
 def _without_limits(root: Node) -> tuple[Node, bool]:
     """The query without LIMIT and ranks, and whether there were any."""
-    made: dict[int, Any] = {}
-    for node in bottom_up([root]):
-        children = [made[id(child)] for child in node.children]
-        if isinstance(node, Limit) or (isinstance(node, Top) and _cuts(node)):
-            (made[id(node)],) = children
-        elif all(a is b for a, b in zip(children, node.children, strict=True)):
-            made[id(node)] = node
-        else:
-            made[id(node)] = _over(node, children)
-    return made[id(root)], made[id(root)] is not root
+    made = rewritten(root, lambda node, children: children[0] if _is_limit(node) else None)
+    return made, made is not root
 
 
-def _cuts(node: Top) -> bool:
-    return node.limit is not None or node.ranked is not None
-
-
-def _over(node: Any, children: Sequence[Node]) -> Node:
-    """A node over other children that have the same columns."""
-    names = (
-        ("inputs",)
-        if hasattr(node, "inputs")
-        else ("left", "right")
-        if len(children) > 1
-        else ("child",)
-    )
-    given = [tuple(children)] if names == ("inputs",) else children
-    made: Node = replace(node, **dict(zip(names, given, strict=True)))
-    return made
+def _is_limit(node: Node) -> bool:
+    if isinstance(node, Top):
+        return node.limit is not None or node.ranked is not None
+    return isinstance(node, Limit)

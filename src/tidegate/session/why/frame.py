@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.connector import Int64s
-from tidegate.query.graph import bottom_up
 from tidegate.query.name import NamedExpr
 from tidegate.query.node import Project
 from tidegate.query.over import RANGE, ROWS, LagCall, LeadCall, Over, OverCall, RankCall
@@ -21,22 +20,14 @@ from tidegate.session.why.span import TupleSpan, times_of
 from tidegate.sink.digest import row_hashes
 
 
-def with_frames(
-    runs: TracedQuery, found: Mapping[int, Traced], ids: set[TupleId], span: TupleSpan
+def of_frames(
+    runs: TracedQuery, node: Over, found: Mapping[int, Traced], ids: set[TupleId], span: TupleSpan
 ) -> set[TupleId]:
-    """The ids with those of all tuples in the frames of rows that are made of them.
+    """The ids of all tuples in the frames of rows that are made of these.
 
-    Reads the rows below each OVER twice; holds those that have a key in question.
+    Reads the rows below the node twice; holds those that have a key in question.
     """
-    for node in reversed(list(bottom_up([runs.node]))):
-        if isinstance(node, Over):
-            ids = ids | _of_frames(runs, node, found[id(node.child)], ids, span)
-    return ids
-
-
-def _of_frames(
-    runs: TracedQuery, node: Over, child: Traced, ids: set[TupleId], span: TupleSpan
-) -> set[TupleId]:
+    child = found[id(node.child)]
     keys: list[NamedExpr] = [(f"k{i}", key) for i, key in enumerate(node.keys)]
     rows = Project(child[0], (*keys, (WHY, joined(child[1]))))
     names = [name for name, _ in keys]
