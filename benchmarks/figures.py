@@ -138,7 +138,7 @@ def _driver_state(report: Report) -> str:
 def _gate(report: Report) -> str:
     (four,) = (c for c in report["cases"] if (c["appenders"], c["readers"]) == (4, 1))
     millions = four["best"]["tuples_per_cpu_second"] / 1e6
-    return f"{millions:.0f} million tuples a second of CPU time for four sources"
+    return f"the gate merges {millions:.0f} million tuples in a second of CPU time"
 
 
 def _durability(report: Report) -> str:
