@@ -101,10 +101,9 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Ours by theirs, where both are one number of one kind."""
-        if self.compare is None:
-            return None
-        return float(value(self.compare.ours, self.result)) / self.compare.published
+        """Ours by theirs, where both are one number of one kind and ours was seen."""
+        ours = None if self.compare is None else value(self.compare.ours, self.result)
+        return None if ours is None else float(ours) / self.compare.published
 
 
 @dataclass(frozen=True)
