@@ -70,7 +70,7 @@ def check(report: Report, least_faults: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_three_executors_give_every_row_once_and_in_order() -> None:
     report = campaign("cluster", SEED, ONE_ROUND_S)
     check(report, least_faults=7)
