@@ -76,6 +76,7 @@ def test_three_executors_give_every_row_once_and_in_order() -> None:
     check(report, least_faults=7)
 
 
+@pytest.mark.timeout(1200)
 def test_a_driver_that_is_killed_again_and_again_gives_every_row_once_and_in_order() -> None:
     report = campaign("alone", SEED, ONE_ROUND_S)
     check(report, least_faults=5)
