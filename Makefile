@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms reference gallery docs check \
         wheel try-wheel sbom man \
-        format bench papers cliffs soak lock \
+        format bench papers cliffs soak nemesis lock \
         clean clean-venv FORCE
 
 BIN := .venv/bin
@@ -13,6 +13,7 @@ PYTEST_ARGS ?=
 CLUSTER_ARGS ?=
 KAFKA_ARGS ?=
 SOAK_ARGS ?=
+NEMESIS_ARGS ?=
 CORES ?=
 ONLY ?=
 TOPICS ?=
@@ -119,8 +120,8 @@ rooms: setup ## draw who imports whom into docs/
 	$(BIN)/python tools/import_graph.py
 
 reference: setup ## write docs/reference/ from the code, and draw docs/drawings/
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/drawings.py
+	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.drawings
 
 gallery: setup ## run the examples of the gallery and draw what they give, into docs/gallery/
 	$(BIN)/python -m tools.gallery
@@ -128,8 +129,8 @@ gallery: setup ## run the examples of the gallery and draw what they give, into 
 docs: setup ## build the documentation into site/, strictly, and look at its spelling and its generated pages
 	$(BIN)/codespell docs examples *.md
 	$(BIN)/python tools/import_graph.py --check
-	$(BIN)/python tools/reference.py --check
-	$(BIN)/python tools/drawings.py --check
+	$(BIN)/python -m tools.reference --check
+	$(BIN)/python -m tools.drawings --check
 	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks
@@ -165,6 +166,9 @@ cliffs: setup ## queries that must end in a bounded time, beside a reference (tw
 
 soak: kafka-server ## an hour of Kafka to Delta on three executors, with switches and a kill (SOAK_ARGS='--minutes 3')
 	$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)
+
+nemesis: setup s3-server postgres-server kafka-server ## 20 minutes of faults on three executors, as root (NEMESIS_ARGS='alone --minutes 5 --seed 1')
+	$(BIN)/python -m tests.nemesis $(NEMESIS_ARGS)
 
 lock: ## write requirements.lock anew, with the newest versions allowed
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \

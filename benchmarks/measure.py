@@ -21,6 +21,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = Path(os.environ.get("TIDEGATE_BENCH_RESULTS", HERE / "results"))
+PICTURES = HERE.parent / "docs" if RESULTS == HERE / "results" else RESULTS
+"""Where programs draw what pages show: beside the results, where these are not to be kept."""
 DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
 MARK = "RESULT "
 _CORES, _CPUS = "TIDEGATE_BENCH_CORES", "TIDEGATE_BENCH_CPUS"

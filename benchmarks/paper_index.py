@@ -2,9 +2,9 @@
 
 `papers/written.json` has for each result of the papers' programs its digest, the digest of the
 modules that its program says it measures, and the commit. A result is stale when those modules do
-not do what they did: the digest is of their syntax trees, so comments, docstrings and layout change
-nothing. `measure.write_report` notes every result that it writes; without git the commit is left
-empty.
+not do what they did. The digest is of their syntax trees without import statements and without the
+names of files, so comments, docstrings, layout and moves of modules change nothing.
+`measure.write_report` notes every result that it writes; without git the commit is left empty.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ def measured() -> dict[str, tuple[str, ...]]:
 
 
 def modules_digest(paths: Iterable[str], root: Path = HERE.parent) -> str:
-    """Of all modules in these files and folders, by name and code; a missing one is nothing."""
-    found = hashlib.sha256()
-    for path in paths:
-        at = root / path
-        for file in [at] if at.is_file() else sorted(at.rglob("*.py")):
-            code = code_digest(file.read_text(encoding="utf-8"))
-            found.update(f"{file.relative_to(root)}\0{code}".encode())
-    return found.hexdigest()[:16]
+    """Of the code of all modules in these files and folders, in no order.
+
+    A module without code is nothing, as is a missing one.
+    """
+    files = {file for path in paths for file in _modules(root / path)}
+    codes = [code_digest(file.read_text(encoding="utf-8")) for file in files]
+    told = "".join(sorted(code for code in codes if code != NO_CODE))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _modules(at: Path) -> Iterable[Path]:
+    return [at] if at.is_file() else at.rglob("*.py")
 
 
 @cache
@@ -48,12 +52,12 @@ def code_digest(text: str) -> str:
 
 
 def _shape(node: Any) -> Any:
-    """A syntax tree as tuples: without docstrings, places in the file, and empty fields.
+    """A syntax tree as tuples: without imports, docstrings, places in the file, and empty fields.
 
     `ast.dump` prints more empty fields with one version of Python than with another.
     """
     if isinstance(node, list):
-        return [_shape(one) for one in node if not _is_text(one)]
+        return [_shape(one) for one in node if not (_is_text(one) or _is_import(one))]
     if not isinstance(node, ast.AST):
         return node
     fields = ((name, _shape(value)) for name, value in ast.iter_fields(node))
@@ -64,6 +68,13 @@ def _is_text(node: Any) -> bool:
     """Whether a statement is a string and nothing else: a docstring, of a module or a constant."""
     value = node.value if isinstance(node, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _is_import(node: Any) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+NO_CODE = code_digest("")
 
 
 def result_file(name: str) -> Path:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.dataset as ds
-from cod import Case, write_input
+from grouped_case import Case, write_input
 from huber import HuberLocation
 from measure import DATA, write_report
 

@@ -18,10 +18,12 @@ from typing import Any
 import autoscale
 import autoscale_engine
 import batch_cost
+import cliffs
 import cod
 import controller
 import controller_engine
 import execution
+import faults
 import first_week
 import latency
 import many_cores
@@ -59,6 +61,8 @@ _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
         "peers": Table("peers", lambda report: peers.table(report["cases"])),
+        "peers_16": Table("peers-16", lambda report: peers.table(report["cases"])),
+        "cliffs": Table("cliffs", lambda report: cliffs.table(report["cases"])),
         "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
     },
     "measured/engine.md": {
@@ -118,6 +122,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "answers": Table("determinism", determinism_page.answers),
         "rows": Table("determinism", determinism_page.rows),
         "guarantees": Table("determinism", determinism_page.guarantees),
+        "faults": Table("faults", faults.table),
     },
     "measured/partitioning.md": {
         "sizes": Table(_PARTITIONERS, partition_tables.sizes),

@@ -17,8 +17,8 @@ from tests.seed import FIXED, SEED, VARIABLE
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
 WHOLE = (
-    "browser cases cli crash dashboard docs driver duckdb examples fuzz kafka lineage postgres "
-    "prometheus property s3 secrets session simulation testing"
+    "browser cases cli crash dashboard docs driver duckdb examples fuzz kafka lineage nemesis "
+    "postgres prometheus property s3 secrets session simulation testing"
 ).split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 

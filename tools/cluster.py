@@ -46,13 +46,31 @@ NAMESPACE = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else []
 _clock = SystemClock()
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Where a process of a cluster runs, and the command and environment that bring it there."""
+
+    address: str = HOST
+    enter: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+LOOPBACK = Machine()
+
+
 @dataclass
 class Standalone:
-    """A master and workers below a folder; in `shared` is what the tests have all hosts share."""
+    """A master and workers below a folder; in `shared` is what the tests have all hosts share.
+
+    They are on loopback but for those in `machines`, by their names. `daemons` are options of
+    their JVMs.
+    """
 
     folder: Path
     cores: int = 1
     memory: str = "1g"
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+    daemons: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     url: str = ""
     page: str = ""
@@ -66,7 +84,7 @@ class Standalone:
         """Start the master, at any port that is free where it is 0."""
         self.shared.mkdir(parents=True)
         port = port or free_port()
-        self.url = f"spark://{HOST}:{port}"
+        self.url = f"spark://{self._machine('master').address}:{port}"
         web = free_port() if page else 0
         words = ["deploy.master.Master", "--port", str(port), "--webui-port", str(web)]
         log = self._start("master", words, {})
@@ -95,6 +113,9 @@ class Standalone:
             seen = []
         return self._start(name, words, env, seen)
 
+    def _machine(self, name: str) -> Machine:
+        return self.machines.get(name, LOOPBACK)
+
     def kill(self, name: str) -> None:
         """Kill the master or a worker at once; the executors of a worker notice it, and end."""
         process = self.processes.pop(name)
@@ -119,16 +140,22 @@ class Standalone:
         self, name: str, words: list[str], env: dict[str, str], seen: Sequence[str] = ()
     ) -> Path:
         log = self.folder / f"{name}.log"
+        machine = self._machine(name)
         role, *options = words
         launch = [sys.executable, str(HERE.with_name("launch.py")), *seen, "--"]
-        command = [*(NAMESPACE if seen else []), *launch, str(SPARK / "bin/spark-class")]
+        inside = [*machine.enter, *(NAMESPACE if seen else [])]
+        command = [*inside, *launch, str(SPARK / "bin/spark-class")]
+        own = {
+            "SPARK_LOCAL_IP": machine.address,
+            "SPARK_DAEMON_JAVA_OPTS": f"{LIGHT} {self.daemons}",
+        }
         with log.open("wb") as file:
             self.processes[name] = subprocess.Popen(
-                [*command, f"org.apache.spark.{role}", "--host", HOST, *options],
+                [*command, f"org.apache.spark.{role}", "--host", machine.address, *options],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env=environment() | env,
+                env=environment() | own | env | machine.environment,
                 start_new_session=True,  # Ctrl-C is for who started it; and it is a group to end
             )
         return log

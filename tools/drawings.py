@@ -1,16 +1,16 @@
 """Draws the ideas that docs/ideas/ explains: docs/drawings/*.svg, readable in light and dark.
 
-.venv/bin/python tools/drawings.py            # draw
-.venv/bin/python tools/drawings.py --check    # fail where a drawing is not up to date
+.venv/bin/python -m tools.drawings            # draw
+.venv/bin/python -m tools.drawings --check    # fail where a drawing is not up to date
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from tools.generated import main
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "drawings"
 STYLE = """
@@ -262,24 +262,9 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 }
 
 
-def stale() -> Iterable[str]:
-    for name, made in DRAWINGS.items():
-        path = FOLDER / f"{name}.svg"
-        if not path.exists() or path.read_text(encoding="utf-8") != made().svg():
-            yield path.name
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    if parser.parse_args().check:
-        if found := list(stale()):
-            sys.exit(f"docs/drawings: {', '.join(found)} not up to date; run `make reference`")
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, made in DRAWINGS.items():
-        (FOLDER / f"{name}.svg").write_text(made().svg(), encoding="utf-8")
+def made() -> dict[Path, str]:
+    return {FOLDER / f"{name}.svg": draw().svg() for name, draw in DRAWINGS.items()}
 
 
 if __name__ == "__main__":
-    main()
+    main(made, "reference")

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
-import sys
 import tempfile
 import tomllib
 from collections import Counter, defaultdict
@@ -23,6 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from tools.drawings import Drawing
+from tools.generated import main
 from tools.pictures import Points, band, bars, chart, spans
 
 from tidegate.cli.main import invoke
@@ -367,26 +366,5 @@ def made() -> dict[Path, str]:
     return found
 
 
-def stale() -> list[str]:
-    """What is not as the examples give it now."""
-    return [
-        path.name
-        for path, text in made().items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    if parser.parse_args().check:
-        if found := stale():
-            sys.exit(f"docs/gallery: {', '.join(found)} not up to date; run `make gallery`")
-        return
-    (DOCS / "gallery").mkdir(exist_ok=True)
-    for path, text in made().items():
-        path.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main(made, "gallery")

@@ -1,17 +1,15 @@
-"""Writes the reference pages from the code: docs/reference/*.md.
+"""Makes docs/reference/*.md from the code, and the results in docs/sql/functions.md.
 
-.venv/bin/python tools/reference.py            # write
-.venv/bin/python tools/reference.py --check    # fail where a page is not what the code says
+.venv/bin/python -m tools.reference            # write
+.venv/bin/python -m tools.reference --check    # fail where a page is not what the code says
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
 from itertools import pairwise
@@ -19,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from tools.generated import main
+from tools.markdown import code, first_sentence, table
+from tools.sql_reference import FUNCTIONS, aggregate_page, function_page
 
 from tidegate import errors
 from tidegate.cli.main import commands
@@ -42,16 +43,6 @@ SHARED = 3
 
 Option = tuple[str, str]
 """How an option is written, and what it does."""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; a bar in a cell is no border."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in r)} |" for r in lines)
-
-
-def code(text: object) -> str:
-    return f"`{text}`"
 
 
 def prose(text: str) -> str:
@@ -137,12 +128,6 @@ def syntax(made: Any) -> str:
         written = f"{part.word} {placeholder(part)}".strip()
         words.append(written if part.required or not part.word else f"[{written}]")
     return " ".join(words)
-
-
-def first_sentence(text: str | None) -> str:
-    """The first sentence of a docstring, in one line; its rows are rows here, not tuples."""
-    flat = " ".join((text or "").split())
-    return re.split(r"(?<=[.!?])\s", flat)[0].removesuffix(".").replace("*", r"\*")
 
 
 def clause_page() -> str:
@@ -291,7 +276,7 @@ SEE = {
     "TIDEGATE_DASHBOARD": "dashboard",
     "TIDEGATE_KAFKA": "kafka",
     "TIDEGATE_REGISTRY": "messages",
-    "TIDEGATE_SEGMENT": "cluster",
+    "TIDEGATE_SEGMENT": "cluster-reference",
 }
 """The page about the variables that begin so."""
 
@@ -391,39 +376,18 @@ def settings_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": command_page,
     "clauses.md": clause_page,
+    "aggregates.md": aggregate_page,
     "metrics.md": metric_page,
     "errors.md": error_page,
     "settings.md": settings_page,
 }
 
 
-def written() -> dict[Path, str]:
+def made() -> dict[Path, str]:
     """All pages as the code has them now."""
-    return {FOLDER / name: f"{HEAD}{make().rstrip()}\n" for name, make in PAGES.items()}
-
-
-def stale() -> list[str]:
-    """The pages that are not what the code says."""
-    return [
-        path.name
-        for path, text in written().items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    if parser.parse_args().check:
-        if found := stale():
-            sys.exit(
-                f"docs/reference: {', '.join(found)} differ from the code; run `make reference`"
-            )
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for path, text in written().items():
-        path.write_text(text, encoding="utf-8")
+    pages = {FOLDER / name: f"{HEAD}{page().rstrip()}\n" for name, page in PAGES.items()}
+    return {**pages, FUNCTIONS: function_page()}
 
 
 if __name__ == "__main__":
-    main()
+    main(made, "reference")

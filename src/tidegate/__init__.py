@@ -221,7 +221,7 @@ def __getattr__(name: str) -> Any:
 
 def _aggregate(name: str) -> Any:
     """The function for a registered aggregate."""
-    # `from tidegate import disk` asks here first: a module must not load all of the functions.
+    # `from tidegate import clock` asks here first: a module must not load all of the functions.
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         from tidegate.query.aggregate import builder
 

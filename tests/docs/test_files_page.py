@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.block import ROOT
-from tests.docs.test_tutorial import follow
+from tests.docs.test_commands import follow
 from tidegate.source.registry import FORMATS
 from tidegate.source.subscription import OPTIONS
 

@@ -22,7 +22,12 @@ def test_the_example_prints_what_its_comments_say(capsys):
         "True",
     ]
     said = re.findall(r"print\(.*\)  # (\S.*)", program)
-    assert said == ["0: the window has not spoken", *printed[1:3], "['shut'], ['shut']", "True"]
+    assert said == [
+        "0: the window has sent nothing yet",
+        *printed[1:3],
+        "['shut'], ['shut']",
+        "True",
+    ]
 
 
 def test_the_page_lists_every_method():

@@ -1,4 +1,4 @@
-"""The page on partitioning: its queries run, and its tables say what there is."""
+"""The pages on partitioning: what they show runs, and their tables say what there is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tidegate.route.registry import PARTITIONERS
 
 PATH = "docs/partitioning.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
-(SQL,), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+DETAILS = (ROOT / "docs/partitioners.md").read_text(encoding="utf-8")
+(_, SQL), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
 
 
 def test_its_queries_can_run() -> None:
@@ -31,17 +32,16 @@ def test_its_program_runs() -> None:
 
 
 def test_its_tables_are_of_what_there_is() -> None:
-    first, rest = PAGE.split("| parameter |")
-    second = rest.split("\n\n")[0]
-    assert [name for row in rows(first) for name in code(row[0])] == list(PARTITIONERS)
-    table = "| parameter |" + second.partition("\n\n")[0]
+    named = PAGE[PAGE.index("| name |") :].split("\n\n")[0]
+    assert [name for row in rows(named) for name in code(row[0])] == list(PARTITIONERS)
+    table = DETAILS[DETAILS.index("| parameter |") :].split("\n\n")[0]
     said = {(name, of) for row in rows(table) for name in code(row[0]) for of in code(row[1])}
     there = {(f.name, n) for n, made in PARTITIONERS.items() for f in fields(made)}  # type: ignore[arg-type]
     assert said == there
 
 
 def test_it_names_all_figures() -> None:
-    table = PAGE.split("| figure |")[1].split("\n\n")[0]
+    table = DETAILS.split("| figure |")[1].split("\n\n")[0]
     said = [name for row in rows("| figure |" + table) for name in code(row[0])]
     counts = {0: {"groups": 1, "parts": 1, "groups_split": 0}}
     told = ToldWindow(1, 1, counts, {})

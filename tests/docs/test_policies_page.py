@@ -1,4 +1,4 @@
-"""What the page on policies shows runs as it stands, and does what it says."""
+"""What the pages on policies show runs as it stands, and does what they say."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import tidegate as tg
 from tests.docs.block import blocks
 from tidegate.testing import drive
 
+PAGES = ("docs/policies.md", "docs/own-policy.md")
+
 
 @pytest.fixture
 def page(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Everything the blocks of the page define, and what they print."""
+    """Everything the blocks of the pages define, and what they print."""
     names: dict[str, Any] = {}
-    for block in blocks("docs/policies.md", "python"):
-        exec(compile(block, "docs/policies.md", "exec"), names)
+    for path in PAGES:
+        for block in blocks(path, "python"):
+            exec(compile(block, path, "exec"), names)
     return {**names, "printed": capsys.readouterr().out.strip()}
 
 
 def test_it_prints_what_its_comment_says(page: dict[str, Any]) -> None:
-    shown = [b.rstrip() for b in blocks("docs/policies.md", "python") if "print(" in b]
+    shown = [b.rstrip() for path in PAGES for b in blocks(path, "python") if "print(" in b]
     printed = page["printed"].splitlines()
-    assert len(shown) == len(printed) == 2
+    assert len(shown) == len(printed) == 3
     for block, line in zip(shown, printed, strict=True):
         assert block.endswith(f"# {line}")
-
-
-def test_its_parameters_are_those_of_the_policy(page: dict[str, Any]) -> None:
-    assert page["policy"] == tg.policy.threshold(maximum=8)
 
 
 def test_the_policy_of_one_s_own_decides(page: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the page on operators of one's own shows runs as it stands, and does what it says."""
+"""What the pages on operators of one's own show runs as it stands, and does what they say."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import pytest
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 
+PAGES = ("docs/process.md", "docs/process-reference.md")
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def page() -> dict[str, Any]:
-    """Everything the blocks of the page define, one after the other."""
+    """Everything the blocks of the pages define, one after the other."""
     names: dict[str, Any] = {}
-    for block in blocks("docs/process.md", "python"):
-        exec(compile(block, "docs/process.md", "exec"), names)
+    for path in PAGES:
+        for block in blocks(path, "python"):
+            exec(compile(block, path, "exec"), names)
     return names
 
 
@@ -45,7 +47,7 @@ def test_the_first_example_prints_what_its_comment_says(capsys: Any) -> None:
 
 
 def test_the_example_of_initial_state_gives_what_its_comment_says(page: dict[str, Any]) -> None:
-    text = "".join(blocks("docs/process.md", "python"))
+    text = "".join(blocks("docs/process-reference.md", "python"))
     (said,) = re.findall(r"print\(balances.*\)  # (\S.*)", text)
     assert str(page["balances"].to_arrow()["balance"].to_pylist()) == said
 
@@ -93,7 +95,7 @@ def test_the_example_with_a_time_to_live(page: dict[str, Any]) -> None:
 
 
 def test_the_page_names_what_a_class_may_use() -> None:
-    text = (ROOT / "docs/process.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / path).read_text(encoding="utf-8") for path in PAGES)
     public = [n for n in vars(tg.Process) if not n.startswith("_")]
     assert [n for n in public if n not in text] == []
 

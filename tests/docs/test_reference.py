@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
-import pytest
 from tools import reference
+from tools.generated import stale
 
 from tests.docs.block import ROOT
 from tidegate.cli.main import commands
 from tidegate.driver.metric.registry import FAMILIES
+from tidegate.operate.aggregate.registry import sql_names
 from tidegate.query.clause.registry import CLAUSES
 from tidegate.query.window.registry import WINDOWS
 
@@ -22,12 +24,13 @@ def text(name: str) -> str:
 
 
 def test_the_pages_are_what_the_code_says() -> None:
-    assert reference.stale() == [], "run `make reference`"
+    assert stale(reference.made) == [], "run `make reference`"
 
 
-def test_a_page_that_differs_is_named(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "FOLDER", tmp_path)
-    assert reference.stale() == [*reference.PAGES]
+def test_a_page_that_differs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "same.md").write_text("same", encoding="utf-8")
+    texts = {tmp_path / name: "same" for name in ("same.md", "missing.md")}
+    assert stale(lambda: texts) == ["missing.md"]
 
 
 def test_every_option_of_every_command_is_there() -> None:
@@ -53,3 +56,8 @@ def test_every_clause_window_and_metric_is_there() -> None:
             assert part.word in clauses
     named = re.findall(r"^\| `(tidegate_\w+)`", metrics, re.MULTILINE)
     assert named == [family.series_name for family in FAMILIES]
+
+
+def test_every_aggregate_of_sql_is_there() -> None:
+    calls = re.findall(r"`([A-Z_]+)\(", text("aggregates"))
+    assert sorted({*calls}) == sorted(sql_names())

@@ -13,7 +13,6 @@ import pytest
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tidegate.sink.protocol import Opening
-from tidegate.sink.registry import SINKS
 from tidegate.testing import STEPS
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -102,7 +101,6 @@ def test_the_page_names_all_there_is() -> None:
     assert [n for n in calls if f"`{n}(" not in text] == []
     assert [n for n in members if n not in calls and f"`{n}" not in text] == []
     assert [n for n in Opening.__dataclass_fields__ if n not in text] == []
-    assert [s for s in SINKS if f"`{s}:" not in text] == []
 
 
 def test_the_simulation_of_the_page_runs_as_it_stands(

@@ -12,7 +12,6 @@ import sqlglot
 
 from tests.docs.block import ROOT
 from tidegate.errors import UnavailableError
-from tidegate.operate.aggregate.registry import sql_names
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.lower import lower
 from tidegate.query.definition import StreamDef
@@ -128,11 +127,6 @@ def test_the_functions_are_those_there_are() -> None:
 def test_the_fields_of_extract_are_those_there_are() -> None:
     (row,) = [r for r in rows(TABLES) if r[0].startswith("`extract")]
     assert code(row[2]) == list(EXTRACTS)
-
-
-def test_the_aggregates_are_those_there_are() -> None:
-    listed = [re.split(r"\W", c)[0] for r in rows(PAGES["aggregates"]) for c in code(r[0])]
-    assert sorted({*listed}) == sorted(sql_names())
 
 
 EXAMPLES = re.findall(r"`([^`]+)` → `([^`]+)`", PAGE)

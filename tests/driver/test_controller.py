@@ -17,7 +17,7 @@ from tidegate.driver.manager import _checked
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision
-from tidegate.errors import OptionError
+from tidegate.errors import CheckpointError, OptionError
 from tidegate.model.observation import BatchCadence, Observation
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -175,10 +175,19 @@ def test_a_cadence_that_batches_cannot_have_is_refused(cadence: Any) -> None:
         _checked(Decision(cadence=cadence))
 
 
-def test_a_checkpoint_that_began_by_hash_goes_on_by_hash(tmp_path: Path) -> None:
-    """A latency target may be added to a query that runs already: its state decides who places."""
+@pytest.mark.parametrize(
+    ("clauses", "found"),
+    [
+        (("", "WITH LATENCY 2 SECONDS", ""), "hash"),
+        (("WITH LATENCY 2 SECONDS", "", "WITH LATENCY 1 SECOND"), "standby"),
+    ],
+)
+def test_a_checkpoint_goes_on_as_it_began_with_a_latency_target_or_without(
+    tmp_path: Path, clauses: tuple[str, ...], found: str
+) -> None:
+    """A target may come and go while a query is stopped: its state decides who places."""
     stream, sink, seen = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA), MemorySink(), []
-    for clause in ("", "WITH LATENCY 2 SECONDS"):
+    for clause in clauses:
         outputs = bind(read_script(f"{MEDIANS} {clause}"), {"s": stream})
         loop = loop_of(
             plan_for(outputs, Place("none")), [memory(*HOT[:9_000], end=True)], tmp_path, sink,
@@ -188,4 +197,28 @@ def test_a_checkpoint_that_began_by_hash_goes_on_by_hash(tmp_path: Path) -> None
         seen.append(operator.partitioner.name)
         loop.step()
         loop.close()
-    assert seen == ["hash", "hash"]
+    assert seen == [found] * 3
+
+
+def test_a_partitioner_that_is_asked_for_is_not_taken_from_the_checkpoint(tmp_path: Path) -> None:
+    stream, sink = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA), MemorySink()
+    asked = ("WITH LATENCY 2 SECONDS", PlanOptions()), ("", PlanOptions(partitioner="hash"))
+    begun, other = (
+        plan_for(bind(read_script(f"{MEDIANS} {clause}"), {"s": stream}), Place("none"), options)
+        for clause, options in asked
+    )
+    source = memory(*HOT[:9_000], end=True)
+    loop = loop_of(begun, [source], tmp_path, sink, batch_rows=2_000, instances=None)
+    loop.step()
+    loop.close()
+    with pytest.raises(CheckpointError, match="- partitioner standby"):
+        loop_of(other, [source], tmp_path, sink, batch_rows=2_000, instances=None)
+
+
+@pytest.mark.parametrize(("function", "by_tuple"), [("MEDIAN(v)", 1.0), ("AVG(v)", 0.0)])
+def test_whether_the_work_of_instances_follows_the_tuples(function: str, by_tuple: float) -> None:
+    """Map tasks fold a mean into a row for each group; instances keep each value of a median."""
+    query = f"SELECT k, {function} AS m FROM s [RANGE 1 SECOND] GROUP BY k"
+    stream = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA)
+    plan = plan_for(bind(read_script(query), {"s": stream}), Place("none"))
+    assert plan.subqueries[0].operator.operation.by_tuple == by_tuple

@@ -293,8 +293,8 @@ def test_on_a_remote_store_new_owners_load_their_buckets_and_no_others(
     query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pieces of segments by state recreation, each as if in a process of its own; else nothing."""
-    for name, size in (("segment.WORTH_BYTES", 0), ("piece.PIECE_BYTES", 1)):
-        monkeypatch.setattr(f"tidegate.state.{name}", size)
+    monkeypatch.setattr("tidegate.state.segment.WORTH_BYTES", 0)
+    monkeypatch.setattr("tidegate.state.piece.PIECE_BYTES", 1)
     monkeypatch.setattr("tidegate.state.piece._END_BYTES", 4096)
     rows = [(t / 1000, f"k{t % 4001}", t) for t in range(12_000)]
     fetched: dict[int, int] = {}

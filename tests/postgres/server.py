@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,19 @@ class Server:
         """As an administrator does: sessions are cut, what they had begun is undone."""
         self._process.send_signal(signal.SIGINT)
         self._process.wait(60)
+
+    def pids(self) -> list[int]:
+        """The server and those that it has started."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        return [pid, *map(int, children.read_text().split())] if children.exists() else []
+
+    def kill(self) -> None:
+        """End all its processes at once, as a machine does that loses its power."""
+        for pid in self.pids():
+            with suppress(ProcessLookupError):  # one has ended with another
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
 
     def start(self) -> None:
         """Again, over what it had."""

@@ -151,3 +151,24 @@ def test_what_cannot_be() -> None:
         balanced(mapping, [1.0] * 4, 5)
     with pytest.raises(OptionError, match="needs at least one instance"):
         balanced(mapping, [1.0] * 4, 0)
+
+
+@given(cases(), st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=6))
+def test_a_slow_instance_gets_less(case: tuple[Mapping, list[float]], paces: list[float]) -> None:
+    """No switch makes the instance that ends last end later; at one pace it is as without."""
+    mapping, loads = case
+
+    def last(of: Mapping) -> float:
+        known = dict(enumerate(paces))
+        speeds = [1 / known.get(i, 1.0) for i in range(of.instances)]
+        due = [sum(loads) * speed / sum(speeds) for speed in speeds]
+        return max(a - b for a, b in zip(totals(of, loads), due, strict=True))
+
+    assert last(balanced(mapping, loads, paces=paces)) <= last(mapping) + 1e-6
+    assert balanced(mapping, loads, paces=[3.0] * mapping.instances) == balanced(mapping, loads)
+
+
+def test_loads_follow_the_paces() -> None:
+    mapping, loads = even(70, 2), [1.0] * 70
+    assert totals(balanced(mapping, loads, within=0.0, paces=(2.5,)), loads) == [20.0, 50.0]
+    assert totals(balanced(mapping, loads, 3, within=0.0, paces=(2.0, 1.0)), loads) == [14, 28, 28]

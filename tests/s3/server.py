@@ -16,7 +16,10 @@ TOOL = Path(__file__).parents[2] / "tools" / "s3_server.sh"
 
 
 class Server:
-    """A server on a port of its own; `folder` has the objects of its bucket as files."""
+    """A server on a port of its own, which can be killed and started again.
+
+    `folder` has the objects of its bucket as files.
+    """
 
     def __init__(self, place: Path) -> None:
         built = subprocess.run([TOOL], capture_output=True, text=True, check=False)
@@ -27,20 +30,34 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        back_end = ["posix", "--sidecar", str(place / "sidecar"), str(self.folder.parent)]
+        self._command = [built.stdout.strip(), "--port", self.address, "--quiet", *back_end]
+        self._log = (place / "log").open("wb")
+        self.start()
+
+    def start(self) -> None:
+        """Start it, also once more, over what it had."""
         own = {
             "ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"],
             "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"],
         }
-        back_end = ["posix", "--sidecar", str(place / "sidecar"), str(self.folder.parent)]
-        self._log = (place / "log").open("wb")
         self._process = subprocess.Popen(
-            [built.stdout.strip(), "--port", self.address, "--quiet", *back_end],
+            self._command,
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
-        self._wait(place / "log")
+        self._wait(Path(self._log.name))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
 
     def uri(self, path: str) -> str:
         """A folder of the bucket, as pyarrow would be told."""

@@ -9,8 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
+from tests.fault_count import add
 from tests.simulation.course import Report, run
 from tests.simulation.fault import KINDS
 from tests.simulation.scenario import scenario
@@ -27,6 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kinds", nargs="+", choices=NAMES, default=NAMES, help="only of these")
     parser.add_argument("--jobs", type=int, default=1, help="processes to run them in (1)")
     parser.add_argument("--keep-going", action="store_true", help="also after one that is wrong")
+    parser.add_argument("--count", type=Path, metavar="FILE", help="add what happened to it")
     asked = parser.parse_args(arguments)
     logging.disable(logging.WARNING)
     if asked.seeds is None:
@@ -36,37 +40,53 @@ def main(arguments: list[str]) -> int:
         return int(report.wrong is not None)
     first, _, last = asked.seeds.partition(":")
     one = partial(course, asked.faults, asked.kinds)
-    return many(one, range(int(first), int(last)), asked.jobs, asked.keep_going)
+    done = many(one, range(int(first), int(last)), asked.jobs, asked.keep_going)
+    if asked.count is not None:
+        add(asked.count, "simulation", done.courses, done.faults, Counter(), done.wrong)
+    return len(done.wrong)
 
 
 def course(faults: int, kinds: Sequence[str], seed: int) -> Report:
     return run(scenario(seed, faults, [kind for kind in KINDS if kind.__name__ in kinds]))
 
 
-def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> int:
-    """Run courses; how many were wrong."""
-    kinds, asked = Counter[str](), Counter[str]()
-    wrong = steps = courses = 0
+@dataclass
+class Done:
+    """What many courses came to; `wrong` has the seeds of those that were."""
+
+    courses: int = 0
+    steps: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def note(self, report: Report) -> None:
+        self.faults.update(type(fault).__name__ for fault in report.happened)
+        self.asked.update(report.asked)
+        self.courses, self.steps = self.courses + 1, self.steps + report.steps
+        if report.wrong is not None:
+            self.wrong.append(f"seed {report.scenario.seed}")
+            print(told(report), flush=True)
+
+
+def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> Done:
+    """Run courses, up to the first that is wrong or to the last."""
+    done = Done()
     began = time.perf_counter()
     with ProcessPoolExecutor(jobs) as pool:
         for report in pool.map(one, seeds, chunksize=4):
-            kinds.update(type(fault).__name__ for fault in report.happened)
-            asked.update(report.asked)
-            courses, steps = courses + 1, steps + report.steps
-            if report.wrong is not None:
-                wrong += 1
-                print(told(report), flush=True)
-                if not keep_going:
-                    pool.shutdown(cancel_futures=True)
-                    break
+            done.note(report)
+            if done.wrong and not keep_going:
+                pool.shutdown(cancel_futures=True)
+                break
     spent = time.perf_counter() - began
-    listed = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
-    changes = ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(done.faults.items()))
+    changes = ", ".join(f"{name} {count}" for name, count in sorted(done.asked.items()))
     print(
-        f"{courses} courses, {sum(kinds.values())} faults ({listed}), {asked.total()} requests "
-        f"({changes}), {steps} steps, {spent:.1f} s, {wrong} wrong"
+        f"{done.courses} courses, {done.faults.total()} faults ({listed}), {done.asked.total()} "
+        f"requests ({changes}), {done.steps} steps, {spent:.1f} s, {len(done.wrong)} wrong"
     )
-    return wrong
+    return done
 
 
 if __name__ == "__main__":

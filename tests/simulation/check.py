@@ -87,7 +87,6 @@ class Check:
                 )
         self.counters()
         self.orphans()
-        self.states()
 
     def states(self) -> None:
         """States that can be gone back to are whole, and all are there that are to be kept."""

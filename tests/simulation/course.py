@@ -68,7 +68,7 @@ def run(scenario: Scenario) -> Report:
         course = Course(scenario)
         try:
             course.run()
-        except AssertionError as error:
+        except (AssertionError, TidegateError) as error:
             course.report.wrong = f"{type(error).__name__}: {error}"
         course.report.steps = course.world.schedule.steps
         for of in (executor.ahead for executor in course.executors):
@@ -152,6 +152,10 @@ class Course:
                 last = self.live(f"life {number}", start)
             self.end(last)
             self.check.finished()
+            if (
+                not self.undo
+            ):  # nobody notices that an earlier state is damaged who does not need it
+                self.check.states()
 
     def complete(self) -> None:
         """Write what is left of the input."""

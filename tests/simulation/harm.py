@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from tests.simulation.check import CHECKPOINT, OUT, Check
@@ -29,6 +30,10 @@ def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
         def put_back() -> None:
             if path not in disk.files("/"):
                 disk.put(path, content)
+            elif _batch(disk.read(path)) < _batch(
+                content
+            ):  # a start that was refused took its name
+                disk.rewrite(path, content)
 
         return f"removed {path}", put_back
     place = int(fault.choice * 7919) % len(content)
@@ -44,6 +49,14 @@ def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
             disk.rewrite(path, content, changed)
 
     return f"{fault.kind} of {path}", repair
+
+
+def _batch(content: bytes) -> int:
+    """The batch of a manifest; -1 for any other file."""
+    try:
+        return int(json.loads(content)["batch"])
+    except (ValueError, KeyError, TypeError):
+        return -1
 
 
 def replace(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.docs.console import SPARK, File, agrees, run, steps
-from tests.docs.test_tutorial import PAGE
+from tests.docs.test_commands import TUTORIAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ def test_the_same_bytes_on_spark(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     compared = 0
-    for step in steps(PAGE):
+    for step in steps(TUTORIAL):
         if isinstance(step, File):
             Path(step.name).write_text(step.text, encoding="utf-8")
         elif step.mark == SPARK:

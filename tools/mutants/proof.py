@@ -41,10 +41,10 @@ MUTANTS = (
         _SIGNED,
     ),
     Mutant(
-        "a manifest forgets that batches are signed",
+        "signing that begins later is not recorded",
         "state/owner.py",
         "newest.signed or first.signed",
-        "first.signed",
+        "newest.signed",
         _SIGNED,
     ),
     Mutant(

@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
+from tidegate.cli import completion
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.line import lines_as_text, say, say_error, say_summary
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
@@ -93,6 +94,14 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "--version", "-V", prog_name="tidegate")
+@click.option(
+    "--install-completion",
+    type=click.Choice([*completion.LINES]),
+    expose_value=False,
+    is_eager=True,
+    callback=completion.install,
+    help="Complete commands, options and file names with Tab in this shell, and exit.",
+)
 @click.pass_context
 def commands(context: click.Context) -> None:
     """Continuous queries over streams, on Apache Spark or in one process.

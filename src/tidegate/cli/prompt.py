@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -17,6 +15,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
 from tidegate.sql.statement import KEYWORDS, function_names
+from tidegate.user_folder import user_folder
 
 _BEFORE = re.compile(r"(?:(\w+)\.)?(\w*)$")
 _PROMPT, _MORE = "tidegate> ", "     ...> "
@@ -77,7 +76,7 @@ def prompt_session(
 
 def _history() -> History:
     """The user's earlier input from a file, or only this session's if there is no folder for it."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "tidegate"
+    folder = user_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "sql_history").touch()

@@ -88,14 +88,14 @@ if TYPE_CHECKING:
     "--keep",
     metavar="TIME",
     help="Keep the states of earlier batches for so long, for example '24 hours', to run batches "
-    "again and to look at the state of a time (docs/proof.md, Replay). Needs --checkpoint.",
+    "again and to look at the state of a time (docs/replay.md). Needs --checkpoint.",
 )
 @click.option(
     "--sign",
     type=PathText(),
     metavar="KEY",
     help="Sign each batch, for others to check with the public key alone: a PEM file with an "
-    "Ed25519 private key (docs/proof.md, Signed). Needs --checkpoint.",
+    "Ed25519 private key (docs/signing.md). Needs --checkpoint.",
 )
 @click.option(
     "--start-empty",

@@ -14,11 +14,11 @@ import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tidegate import disk
 from tidegate.state.store import Store
+from tidegate.user_folder import user_folder
 from tidegate.whole_file import temporary
 
 RECORD = "control.json"
@@ -67,13 +67,7 @@ def record_path(store: Store) -> str | None:
     if store.handle().token is not None:
         return None
     name = hashlib.sha256(store.location.encode()).hexdigest()[:32]
-    return str(_state_folder() / f"{name}.json")
-
-
-def _state_folder() -> Path:
-    """This user's folder for addresses, by the XDG rules."""
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "tidegate" / "control"
+    return str(user_folder() / "control" / f"{name}.json")
 
 
 def write_record(path: str, address: ControlAddress) -> None:

@@ -7,10 +7,10 @@ import os
 import secrets
 from email.message import Message
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from tidegate import disk
+from tidegate.user_folder import user_folder
 from tidegate.whole_file import whole_file
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
@@ -71,8 +71,7 @@ def user_token() -> tuple[str, str]:
     chosen = os.environ.get(TOKEN)
     if chosen:
         return chosen, TOKEN
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    path = Path(home) / "tidegate" / "dashboard.token"
+    path = user_folder() / "dashboard.token"
     try:
         found = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:

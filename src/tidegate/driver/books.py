@@ -34,7 +34,7 @@ from tidegate.elastic.switchboard import WaitingRequest
 from tidegate.execute.runner import JobRunner
 from tidegate.memory_limit import default_limit
 from tidegate.model.live.forecast import Forecast
-from tidegate.model.observation import Observation, observed_of
+from tidegate.model.observation import START_UP, Observation, observed_of
 from tidegate.spans import Spans
 from tidegate.state.epoch import epoch_text, time_of
 
@@ -289,7 +289,7 @@ class _Decisions(BatchObserver):
             return
         pipeline, of, latency = self._pipeline, self._pipeline.subqueries, batch.latency
         shed = of.shedding.seen(of.windows) if manager.sheds else None
-        disturbed = "the run began" if START in batch.spans.spans_ms else None
+        disturbed = START_UP if START in batch.spans.spans_ms else None
         splits, kept = of.splits(), of.state_bytes(batch.manifest)
         manager.after_batch(
             [

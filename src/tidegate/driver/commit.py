@@ -18,7 +18,7 @@ from tidegate.elastic.handover import SHARED
 from tidegate.elastic.switchboard import Taken
 from tidegate.execute.job import Job
 from tidegate.execute.runner import Outcomes
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.route.mapping import recorded
 from tidegate.sink.digest import Digest
 from tidegate.state.epoch import time_of

@@ -26,15 +26,18 @@ from tidegate.route.mapping import Mapping
 _MOST_WAITING = 32
 """After so many batches their loads are computed even if nobody asks; this bounds the memory."""
 
+_LEAST_US = 1_000
+"""Less CPU time than this says nothing of the pace of an instance."""
+
 
 @dataclass(frozen=True)
 class MeasuredBatch:
     """The measurements of one batch of one subquery.
 
     `counts` and `work` are by instance. The names in `counts`: `cpu_us` and `map_cpu_us` (CPU
-    times), `tuples`, `outputs`, `taken` (tuples that map tasks read), `left` and `right` (tuples of
-    a join's sides), `comparisons`, `compared` (pairs that were looked at), and `closed` (groups of
-    windows that ended).
+    times), `wall_us` (the time that an instance took by the clock), `tuples`, `outputs`, `taken`
+    (tuples that map tasks read), `left` and `right` (tuples of a join's sides), `comparisons`,
+    `compared` (pairs that were looked at), and `closed` (groups of windows that ended).
 
     `between_s` is the time before the batch in which input was already waiting. `span_us` are the
     frontiers before and after it. `arriving` is what arrived for it.
@@ -73,7 +76,10 @@ class MeasuredBatch:
             between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(Counter({**o.counts, "tuples": o.tuples}) for o in outcomes),
+            counts=tuple(
+                Counter({**o.counts, "tuples": o.tuples, "wall_us": round(o.seconds * 1e6)})
+                for o in outcomes
+            ),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),
@@ -107,7 +113,11 @@ class MeasuredBatch:
             instances=tuple(
                 InstanceLoad(
                     counts["cpu_us"] / 1e6 + map_s,
-                    *(counts[name] for name in ("tuples", "comparisons", "outputs", "compared")),
+                    counts["tuples"],
+                    comparisons=counts["comparisons"],
+                    outputs=counts["outputs"],
+                    compared=counts["compared"],
+                    pace=max(counts["wall_us"] / max(counts["cpu_us"], _LEAST_US), 1.0),
                 )
                 for counts in owning
             ),

@@ -36,7 +36,7 @@ from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans

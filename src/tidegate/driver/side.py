@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.duration import duration_text
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.microsecond import UNITS_US
 from tidegate.state.epoch import counted
 

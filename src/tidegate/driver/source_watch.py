@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidegate.execute.runner import Outcomes
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Operation
 from tidegate.plan.physical import Edge, Plan, Subquery

@@ -34,7 +34,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.model.observation import SplitSeen
 from tidegate.plan.physical import QUERY_CLOUD, Plan, Subquery
 from tidegate.route import mapping as route

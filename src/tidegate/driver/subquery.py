@@ -21,7 +21,7 @@ from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.memory import ANY, Allowance
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.route import mapping as route

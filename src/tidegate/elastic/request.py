@@ -57,27 +57,36 @@ class Scale:
 
 @dataclass(frozen=True)
 class ScaleEvenly:
-    """Another number of instances, with loads that are as even as buckets allow."""
+    """Another number of instances, with loads that are as even as buckets allow.
+
+    `paces` are as in `Rebalance`.
+    """
 
     instances: int
+    paces: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return f"scale {self.instances} evenly"
 
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
         Scale(self.instances).after(current, loads)  # refuses what cannot be
-        return balanced(current, loads, self.instances)
+        return balanced(current, loads, self.instances, paces=self.paces)
 
 
 @dataclass(frozen=True)
 class Rebalance:
-    """The same instances with evener loads."""
+    """The same instances with evener loads.
+
+    `paces` says how many times as long each instance takes for its work. A slow one gets less.
+    """
+
+    paces: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return "rebalance"
 
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
-        return balanced(current, loads)
+        return balanced(current, loads, paces=self.paces)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tidegate.model.join.batch_run import Course
 from tidegate.model.join.simulation import Counts, JoinModel
 from tidegate.model.join.trace import Trace
 from tidegate.model.observation import (
+    START_UP,
     BatchCadence,
     InputLoad,
     InstanceLoad,
@@ -37,14 +38,18 @@ from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
 
 _BUCKETS = 256
+_DISTURBED = {"retry": "a task was run again", "start": START_UP}
+"""What a batch with a fault says of it; nothing of a pause."""
 
 
 @dataclass(frozen=True)
 class SimulatedFault:
     """From `at_s` for `seconds` something is wrong.
 
-    A `slow` instance takes `times` as long. A `pause` adds its seconds to one batch, and a `retry`
-    has one batch done twice.
+    A `slow` instance takes `times` as long, and as much CPU time. A `stalled` one takes as long by
+    the clock alone: its host gives it a part of the time. A `pause` adds its seconds to one batch,
+    and a `retry` has one batch done twice. With a `start` a run begins, and its first batch takes
+    so much longer.
     """
 
     kind: str
@@ -207,22 +212,24 @@ class SimulatedState:
             weights = np.full(_BUCKETS, (1 + query.merging) / _BUCKETS)
         buckets = cpu_s * weights
         owners = self.mapping.owner_array
-        slow = np.ones(self.mapping.instances)
+        slow, paces = np.ones(self.mapping.instances), np.ones(self.mapping.instances)
+        lasting = {"slow": slow, "stalled": paces}
         extra_s, disturbed, done = 0.0, None, set(self.done)
         for place, fault in enumerate(query.faults):
-            if fault.kind == "slow" and fault.at_s <= start_s < fault.at_s + fault.seconds:
-                slow[fault.instance % self.mapping.instances] = fault.times
-            elif fault.kind != "slow" and fault.at_s <= start_s and place not in done:
+            longer = lasting.get(fault.kind)
+            if longer is not None and fault.at_s <= start_s < fault.at_s + fault.seconds:
+                longer[fault.instance % self.mapping.instances] = fault.times
+            elif longer is None and fault.at_s <= start_s and place not in done:
                 done.add(place)
                 extra_s += fault.seconds
-                disturbed = "a task was run again" if fault.kind == "retry" else disturbed
+                disturbed = _DISTURBED.get(fault.kind, disturbed)
         buckets = buckets * slow[owners]
         busy: Floats = np.bincount(  # type: ignore[assignment]
             owners, weights=buckets, minlength=self.mapping.instances
         )
         tuple_s = query.tuple_s * (1 - query.beside_saved * self.share)
         tuple_s += query.sieve_s if self.share else 0.0
-        seconds = query.batch_s + tuple_s * tuples + float(busy.max()) + extra_s
+        seconds = query.batch_s + tuple_s * tuples + float((busy * paces).max()) + extra_s
         seconds += query.switch_s if self.switched else 0.0
         end_s = start_s + seconds
         error = self.shed_error
@@ -232,6 +239,10 @@ class SimulatedState:
         seen = self._seen(start_s, end_s, tuples, busy, buckets, waiting - tuples0 - tuples)
         observed = replace(
             seen,
+            instances=tuple(
+                replace(load, pace=pace)
+                for load, pace in zip(seen.instances, paces.tolist(), strict=True)
+            ),
             disturbed=disturbed,
             shed=None
             if query.most_share is None

@@ -63,7 +63,7 @@ def result_of(op: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> int:
-    """The digits that Arrow needs for the unrounded result; see operate/kernels/decimal.py."""
+    """The digits that Arrow needs for the result before the kernels of decimals round it."""
     if op in ("add", "subtract"):
         return 0
     if op == "multiply":

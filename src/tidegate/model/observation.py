@@ -16,15 +16,23 @@ if TYPE_CHECKING:
     from tidegate.driver.observe import MeasuredBatch
 
 
+START_UP = "the run began"
+"""What disturbs the first batch of a run: `Observation.disturbed`."""
+
+
 @dataclass(frozen=True)
 class InstanceLoad:
-    """What one instance did in a batch; `cpu_s` has its even part of what map tasks did."""
+    """What one instance did in a batch; `cpu_s` has its even part of what map tasks did.
+
+    `pace` is how many times its own CPU time it took by the clock.
+    """
 
     cpu_s: float
     tuples: int
     comparisons: int = 0
     outputs: int = 0
     compared: int = 0
+    pace: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,9 @@ class Operation:
     `kind` is what subqueries with it are called. A join has a `method`, the `windows` of its left
     and its right side, and the side that each input feeds, 0 or 1, in `sides`. `everywhere` says
     that all instances see all tuples; else they are divided among them. An aggregate over windows
-    of time has windows of `range_s` seconds, of which one ends every `slide_s`.
+    of time has windows of `range_s` seconds, of which one ends every `slide_s`. `by_tuple` is the
+    part of its instances' work that grows with the tuples. It is 0 where map tasks fold tuples into
+    a row for each group: shedding tuples leaves the groups.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class Operation:
     everywhere: bool = False
     range_s: float = 0.0
     slide_s: float = 0.0
+    by_tuple: float = 1.0
 
     @property
     def scans(self) -> bool:

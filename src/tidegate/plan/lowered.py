@@ -45,14 +45,16 @@ class Choices:
     One exception: with WITH BALANCE, `partial` decides whether sums and means may be trimmed.
 
     `rows` returns the first rows of a stream, from which costs are estimated. `partitioner` is for
-    aggregates that name none. `partial` says who folds tuples into partials: "map", "instance", or
-    None to let the functions decide. A tuple may be in at most `max_windows` windows; None is no
-    limit.
+    aggregates that name none. `again` says who goes on with the state of a checkpoint, by its
+    `going_on`; None: `partitioner`. `partial` says who folds tuples into partials: "map",
+    "instance", or None to let the functions decide. A tuple may be in at most `max_windows`
+    windows; None is no limit.
     """
 
     join: JoinOptions = field(default_factory=JoinOptions)
     rows: RawRows | None = None
     partitioner: Partitioner = BY_HASH
+    again: Partitioner | None = None
     partial: str | None = None
     max_windows: int | None = None
 

@@ -19,7 +19,11 @@ _Loaded = tuple[float, int]
 
 
 def balanced(
-    mapping: Mapping, loads: Sequence[float], instances: int | None = None, within: float = 0.05
+    mapping: Mapping,
+    loads: Sequence[float],
+    instances: int | None = None,
+    within: float = 0.05,
+    paces: Sequence[float] = (),
 ) -> Mapping:
     """The next epoch's mapping, with even loads; the current mapping if nothing changes.
 
@@ -30,6 +34,8 @@ def balanced(
     deviation and none raises the largest load; it ends when no such move is left. New instances
     begin with nothing. The buckets of instances that go are given to the least loaded ones, the
     heaviest bucket first. Without any load, buckets are divided evenly by number (`switched`).
+    `paces` says of the first instances how many times as long each takes for its load: so much less
+    is even for it.
 
     The result depends on the arguments alone, so a replay finds the same mapping. A move costs
     about instances * log(instances).
@@ -41,7 +47,8 @@ def balanced(
     if not any(loads):
         return even_numbers
     held = _offloaded(mapping, loads, count)
-    totals = [fsum(load for load, _ in of) for of in held]
+    spared = _spared(fsum(loads), paces, count)
+    totals = [fsum([less, *(load for load, _ in of)]) for less, of in zip(spared, held)]
     mean = fsum(totals) / count
     while fsum((total - mean) ** 2 for total in totals) > count * (within * mean) ** 2:
         move = _next_move(held, totals)
@@ -56,6 +63,13 @@ def balanced(
     if (owners, count) == (mapping.owners, mapping.instances):
         return mapping
     return Mapping(EpochId(mapping.epoch + 1), count, owners)
+
+
+def _spared(whole: float, paces: Sequence[float], count: int) -> list[float]:
+    """How much less than the fastest each instance is to have: with it, all are to be the same."""
+    speeds = [1 / pace for pace in paces[:count]] + [1.0] * (count - len(paces))
+    due = [whole * speed / fsum(speeds) for speed in speeds]
+    return [max(due) - one for one in due]
 
 
 def _next_move(

@@ -1,4 +1,4 @@
-"""Runs a user's own Structured Streaming query under several cuts, and says which rows move."""
+"""Runs a user's Structured Streaming query under several batch cuts, and compares the rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 OUTPUT_MODES = ("append", "update", "complete")
 _INSTANT = "instant of the audit"
-"""A column that all rows have alike: what is compared is the whole output."""
+"""A column with one value for all rows, so that the comparison covers the whole output."""
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """`cuts` are files in a micro-batch; `keys` tell rows apart; `order` counts as a difference."""
+    """`cuts`: files per micro-batch. `keys` identify a row. `order`: whether order counts."""
 
     mode: str = "append"
     cuts: tuple[int, ...] = (1, 3)
@@ -47,7 +47,7 @@ class AuditOptions:
 
 @dataclass(frozen=True)
 class AuditedRun:
-    """One run beside another one that differs from it in one thing."""
+    """One run, compared with another run that differs from it in one setting."""
 
     title: str
     beside: str
@@ -75,7 +75,7 @@ class AuditedRun:
 
 @dataclass(frozen=True)
 class Audit:
-    """All runs of a query; `stable` says that no rows differ, and no order where that counts."""
+    """All runs of a query. It is `stable` if no rows differ and, where order counts, none moved."""
 
     rows: int
     runs: tuple[AuditedRun, ...]
@@ -91,7 +91,7 @@ class Audit:
 
 
 class _RowsLog(DifferenceLog):
-    """Lists rows that differ; those that only have another place are counted."""
+    """Lists changed rows; rows that only moved are counted."""
 
     def add(self, difference: RowDifference) -> None:
         if difference.kind == MOVED:
@@ -101,9 +101,9 @@ class _RowsLog(DifferenceLog):
 
 
 def audit_job(job: str, place: Place, options: AuditOptions) -> Audit:
-    """Run the query of a file to the end of its input again and again, and compare the rows.
+    """Run the query of a file to the end of its input several times, and compare the rows.
 
-    Outputs wait in a temporary folder. To be compared, two of them are held in memory.
+    Outputs are stored in a temporary folder. A comparison holds two of them in memory.
     """
     build = _query_of(job)
     if not place.on_spark:
@@ -115,7 +115,7 @@ def audit_job(job: str, place: Place, options: AuditOptions) -> Audit:
 
 
 class _Auditor:
-    """Keeps the outputs of runs, by their titles."""
+    """Keeps the outputs of runs, by title."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ def _files(files: int) -> str:
 
 
 def _output(files: Sequence[Path], options: AuditOptions) -> pa.Table:
-    """What a sink has in the end: all rows, the newest of each key, or those of the last batch."""
+    """The final content of the sink: all rows, the newest row of each key, or the last batch."""
     tables = [pq.read_table(file) for file in files]
     if options.mode == "complete":
         return tables[-1]
@@ -223,7 +223,7 @@ def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _query_of(job: str) -> Callable[[SparkSession], object]:
-    """The function `query` of a file, which is run as a module: nothing below __main__ is."""
+    """The function `query` of a Python file; the file's `__main__` block does not run."""
     path = Path(job)
     if not path.is_file():
         raise OptionError("audit", "needs a Python file", job)

@@ -1,6 +1,6 @@
-"""Runs the first rows of a query in batches of many sizes, to measure what its subqueries cost.
+"""Runs the first rows of a query in batches of several sizes, to measure the cost of subqueries.
 
-Batches of one size could not tell what a batch costs from what its tuples do.
+With one size, the fixed cost of a batch could not be told from the cost of its tuples.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from tidegate.version import __version__
 DEFAULT_ROWS = 200_000
 
 _SIZES = (16, 256, 1, 64, 4)
-"""How many units of rows the batches of a round have; large and small ones take turns."""
+"""Batch sizes of a round, in units of rows; large and small alternate."""
 
 _ROUNDS = 7
 _WARM = 3
-"""So many batches come first and are not counted: they load and compile what the query uses."""
+"""Warm-up batches, which are not counted: they load and compile the query's code."""
 
 _LEAST_BATCHES = 10
-"""Fewer say too little."""
+"""The fewest batches that give a usable estimate."""
 
 _MOST_S = 30.0
-"""After so long no further batch is begun, if there were enough."""
+"""No further batch starts after this time, if there are enough."""
 
 
 def check_calibration(calibration: QueryCalibration, plan: Plan, where: str) -> None:
-    """Refuse to predict one query with the costs of another."""
+    """Raises if the calibration belongs to another query or plan."""
     remedy = "Make one with `tidegate calibrate`, with the same options."
     if calibration.fingerprint != plan.fingerprint:
         got = f"that of {calibration.facts.get('query') or 'another'}"
@@ -54,7 +54,7 @@ def check_calibration(calibration: QueryCalibration, plan: Plan, where: str) -> 
 
 
 def model_of(calibration: QueryCalibration, plan: Plan, slots: int | None) -> QueryModel:
-    """What the query will do, where so many instances run at once."""
+    """The cost model of a query; at most `slots` instances run at once."""
     known = {of.name: of for of in calibration.subqueries}
     last = _last(plan)
     return QueryModel(
@@ -75,9 +75,9 @@ def calibrate(
     instances: int | None = None,
     title: str = "",
 ) -> QueryCalibration:
-    """Run the first rows of all streams together where the query is to run; state is thrown away.
+    """Measure the first `rows` of all streams together, where the query is to run; keeps no state.
 
-    An input that has fewer rows is run again in smaller batches.
+    If the input has clearly fewer rows, it is run again in smaller batches.
     """
     run = _run(plan, place, rows, instances)
     if run.ended and run.rows < rows * 3 // 4:
@@ -116,7 +116,7 @@ def calibrate(
 
 @dataclass
 class _Run:
-    """What was measured so far; `ended` says that the input had no more rows."""
+    """The measurements so far; `ended` is set when the input ran out of rows."""
 
     known: list[MeasuredSubquery]
     last: frozenset[str]
@@ -129,7 +129,7 @@ class _Run:
     seconds: float = 0.0
 
     def take(self, observed: Sequence[Observation]) -> None:
-        """One batch of all subqueries."""
+        """Add one batch, given the observations of all subqueries."""
         self.instances = max(len(seen.instances) for seen in observed)
         self.batches += 1
         samples = [seen.sample(self.slots) for seen in observed]
@@ -182,7 +182,7 @@ def _nothing(subquery: Subquery) -> MeasuredSubquery:
 
 
 def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:
-    """What each input of a subquery is: a stream, or the rows of another subquery."""
+    """The source of each input of a subquery: a stream, or another subquery."""
     origins = (prefix.origin for prefix in subquery.prefixes)
     return tuple(
         plan.subqueries[o.subquery].name if isinstance(o, Edge) else plan.streams[o].name
@@ -191,10 +191,10 @@ def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:
 
 
 def _last(plan: Plan) -> frozenset[str]:
-    """The subqueries whose rows an output takes."""
+    """The subqueries whose rows go to an output."""
     return frozenset(plan.subqueries[target.edge.subquery].name for target in plan.targets)
 
 
 def _methods(subqueries: Sequence[tuple[str, str | None]]) -> str:
-    """Subqueries and how joins among them compare."""
+    """The subqueries as text, with the method of each join."""
     return ", ".join(f"{name} {method}" if method else name for name, method in subqueries)

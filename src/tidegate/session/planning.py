@@ -54,6 +54,8 @@ def plan_for(
         join=join,
         rows=first_rows(connectors or {}),
         partitioner=partitioner_of(_partitioner(options.partitioner, outputs)),
+        # A target may come and go: without one, a state on standby is not asked to be another.
+        again=Standby() if options.partitioner is None else None,
         partial=None if options.partial == AUTO else options.partial,
         max_windows=options.max_windows,
     )

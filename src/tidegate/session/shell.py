@@ -1,4 +1,4 @@
-"""Answers statements one by one, as `tidegate sql` does: streams are remembered, rows are shown."""
+"""Answers the statements of `tidegate sql`: remembers streams and shows rows."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _WORD = re.compile(r"\s*([.\\]?\w+)\s*(.*)", re.DOTALL)
 
 
 class SqlShell:
-    """The statements of one sitting, and the streams they have made.
+    """One interactive session; grows with the streams that it defines.
 
-    `uris` and `times` are streams that are there from the first, by name. Grows with the streams.
+    `uris` and `times` define streams, by name, that exist from the start.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class SqlShell:
         self._rows, self._read = rows, READ_AT_MOST
         self._made: dict[str, Any] = {}
         self.streams: dict[str, Node | TableDef] = {}
-        """What can be read, by name: streams, and tables to join them to."""
+        """What queries can read, by name: streams, and tables to join them to."""
         self._remember({})
 
     def answer(self, statement: str) -> str | Preview:
-        """What a statement gives, without its semicolon; one with a mistake changes nothing."""
+        """The result of a statement (without semicolon). One with a mistake changes nothing."""
         match = _WORD.match(statement)
         answer = _ANSWERS.get(match[1].lower()) if match else None
         if match and answer is not None:
@@ -96,7 +96,7 @@ class SqlShell:
         return bind(script, streams_of(script, uris=self._uris, times=self._times))[0]
 
     def _remember(self, made: dict[str, Any]) -> None:
-        """Keep streams after all of them were found good."""
+        """Keep streams, after all of them have been checked."""
         script = parts_of(list(made.values()))
         streams = streams_of(script, uris=self._uris, times=self._times)
         found = {n: Input(s) if isinstance(s, StreamDef) else s for n, s in streams.items()}
@@ -106,11 +106,11 @@ class SqlShell:
         self._made, self.streams = made, found
 
     def columns(self) -> Mapping[str, Sequence[str]]:
-        """The columns of what can be read, by name."""
+        """The columns of each stream and table, by name."""
         return {name: _columns(held) for name, held in self.streams.items()}
 
     def describe(self, name: str) -> str:
-        """The name of a stream and its columns, a line each."""
+        """The name of a stream and its columns, one per line."""
         found = find_name(name.strip('`"; '), list(self.streams))
         if found is None:
             wanted = "no stream and no table has this name"
@@ -159,16 +159,16 @@ _ANSWERS: dict[str, Callable[[SqlShell, str], str]] = {
     ".help": lambda _, text: HELP,
     "\\h": lambda _, text: HELP,
 }
-"""What answers a statement that begins with a word; all others are SQL."""
+"""Handlers by the first word of a statement; all other statements are SQL."""
 
 
 def _columns(held: Node | TableDef) -> Sequence[str]:
-    """The columns of a stream or of a table."""
+    """The columns of a stream or table."""
     return held.schema.names if isinstance(held, TableDef) else held.names
 
 
 def is_command(text: str) -> bool:
-    """Whether a line is a command of the shell, which needs no semicolon."""
+    """Whether a line is a shell command, which needs no semicolon."""
     return text.lstrip()[:1] in (".", "\\")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.batch import gathered
 from tidegate.state.segment import Absent, Segment, read_segment, whole_numbers, write_segment
 from tidegate.state.store import Store
 
@@ -144,7 +145,7 @@ def replace_any(
 def by_bucket(table: pa.Table, order: str) -> pa.Table:
     """Rows sorted by (bucket, order); equal ones keep their order."""
     keys = [whole_numbers(table[column]) for column in (order, "bucket")]
-    return table.take(pa.array(np.lexsort(keys)))  # lexsort is stable
+    return gathered(table, np.lexsort(keys))  # lexsort is stable
 
 
 def _tier(rows: int) -> int:

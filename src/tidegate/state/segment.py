@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
+from tidegate.batch import gathered
 from tidegate.errors import CheckpointError, StateError
 from tidegate.memory import MEMORY, Memory
 from tidegate.state.bucket_set import BucketSet
@@ -351,7 +352,7 @@ def _canonical(table: pa.Table) -> pa.Table:
     Arrow writes a slice with its neighbours' bytes in the padding, and a null with whatever was
     computed under it. A gather makes both zero: without it equal rows could make other bytes.
     """
-    return table.combine_chunks().take(pa.array(np.arange(table.num_rows))).combine_chunks()
+    return gathered(table, np.arange(table.num_rows))
 
 
 def _integers(table: pa.Table, column: str, name: str) -> npt.NDArray[np.int64]:

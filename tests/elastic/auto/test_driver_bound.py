@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +24,7 @@ class Nothing:
         return Decision()
 
 
-def query_of(*parts: tuple[float, int], sieve: float = 0.0, saves: bool = False) -> SimulatedQuery:
+def query_of(*parts: tuple[float, int], sieve: float = 0.0) -> SimulatedQuery:
     """So much of the driver's time, for so many seconds each; instances have next to no work."""
     driver = np.concatenate([np.full(seconds, float(of)) for of, seconds in parts])
     load = SimulatedLoad(tuples=driver / TUPLE_S, work_s=np.full(len(driver), 0.02))
@@ -29,7 +32,6 @@ def query_of(*parts: tuple[float, int], sieve: float = 0.0, saves: bool = False)
         load=load,
         tuple_s=TUPLE_S,
         sieve_s=sieve * TUPLE_S,
-        beside_saved=0.9 if saves else 0.0,
         trigger_s=0.1,
         most_share=0.95,
     )
@@ -47,30 +49,31 @@ LOADS = {
 
 
 @pytest.mark.parametrize("load", LOADS)
-@pytest.mark.parametrize("sieve", [0.0, 0.25, 0.6])
-def test_where_shedding_saves_nothing_it_is_about_as_late_as_without_a_controller(
-    load: str, sieve: float
-) -> None:
+@pytest.mark.parametrize("sieve", [0.0, 0.6])
+def test_what_the_driver_has_no_time_for_is_left_as_it_is(load: str, sieve: float) -> None:
+    """Map tasks read a tuple before they shed it: no share and no instances make that less."""
     query = query_of(*LOADS[load], sieve=sieve)
     nothing, auto = query.run(Nothing(), instances=1), query.run(ByTarget(error=0.1), instances=1)
     assert worst_s(nothing) > 2.0
-    assert worst_s(auto) <= worst_s(nothing) * (1.1 + sieve)
-    assert {batch.instances for batch in auto} == {1}, "they have nothing to divide"
-    changes = [why for batch in auto for why in batch.why]
-    assert len(changes) <= 2
-    assert auto[-1].share == 0.0
+    assert worst_s(auto) == worst_s(nothing)
+    assert {(batch.instances, batch.share) for batch in auto} == {(1, 0.0)}
 
 
-@pytest.mark.parametrize("load", ["an early step", "a late step"])
-def test_where_shedding_saves_the_target_is_held(load: str) -> None:
-    query = query_of(*LOADS[load], sieve=0.1, saves=True)
-    auto = query.run(ByTarget(error=0.1), instances=1)
-    assert worst_s(auto) <= 2.0 < worst_s(query.run(Nothing(), instances=1))
+def test_it_says_that_the_driver_takes_the_time() -> None:
+    policy, memory = ByTarget(error=0.1), dict[str, Any]()
+    state = query_of((0.5, 20), (1.3, 30)).start(1)
+    while not state.over:
+        state, batch = state.step()
+        memory = dict(policy.decide((batch.observed,), memory).memory)
+    assert re.search("driver and map tasks 1[0-4].% of the time", policy.told(memory)["cannot"])
 
 
 def test_a_batch_of_many_more_tuples_is_no_pause() -> None:
     """The load jumps to many times what it was: that is decided about at once."""
-    query = query_of((0.02, 10), (1.6, 8))
-    batches = query.run(ByTarget(error=0.1), instances=1)
+    seconds = [10, 8]
+    work = np.repeat([0.02, 1.6], seconds)
+    load = SimulatedLoad(tuples=work / TUPLE_S, work_s=work)
+    query = SimulatedQuery(load=load, tuple_s=0.3 * TUPLE_S, trigger_s=0.1)
+    batches = query.run(ByTarget(), instances=1)
     decided = [batch.end_s for batch in batches if batch.why]
     assert decided[0] <= 11.6

@@ -11,6 +11,7 @@ import pytest
 import tidegate as tg
 from tidegate.elastic.auto.costs import UnitCosts
 from tidegate.elastic.auto.policy import ByTarget
+from tidegate.elastic.auto.saving import Saving
 from tidegate.elastic.request import Rebalance
 from tidegate.elastic.simulated_query import (
     SimulatedBatch,
@@ -20,6 +21,7 @@ from tidegate.elastic.simulated_query import (
     latencies,
 )
 from tidegate.model.observation import ShedSeen
+from tidegate.model.operation import Operation
 
 TARGET_S = 2.0
 
@@ -73,8 +75,8 @@ def test_a_spike_that_the_driver_cannot_keep_up_with_is_not_shed_in_vain() -> No
         load=replace(work, work_s=work.work_s * 0.03), tuple_s=4.2e-4, most_share=0.95, slots=1
     )
     batches = query.run(ByTarget(latency=TARGET_S, error=0.1), instances=1)
-    assert sum(batch.share > 0 for batch in batches) == 4, "so many show what it saves"
-    assert [why.rpartition(": ")[2] for why in whys(batches)][1:] == ["back, shed 50% -> 0%"]
+    assert max(batch.end_s - batch.after_s for batch in batches) > TARGET_S
+    assert not whys(batches)
 
 
 def test_it_never_decides_from_a_batch_with_a_switch_a_retry_or_a_pause() -> None:
@@ -113,6 +115,70 @@ def test_loads_that_are_uneven_are_evened_first() -> None:
             loads = batch.observed.buckets.tolist()
             state = replace(state, mapping=request.change.after(state.mapping, loads))
     assert asked == [Rebalance()]
+
+
+def test_a_start_up_is_no_reason_to_act() -> None:
+    """Code is loaded and compiled: the first seconds take three times as long."""
+    slow = SimulatedFault("slow", 0.0, 2.0, times=3.0)
+    query = SimulatedQuery(load=load_of((0.6, 40)), most_share=0.9, faults=[slow])
+    policy = ByTarget(latency=TARGET_S, error=0.1)
+    assert whys(query.run(policy, instances=1)), "without a word of a start it is too much work"
+    begun = replace(query, faults=[slow, SimulatedFault("start", 0.0, 0.2)])
+    assert not whys(begun.run(policy, instances=1))
+
+
+@pytest.mark.parametrize("began_s", [0.0, 20.0])
+def test_the_first_windows_that_close_are_a_start_up_too(began_s: float) -> None:
+    faults = [
+        SimulatedFault("start", 0.0, 0.2),
+        SimulatedFault("slow", began_s + 5.0, 3.0, times=3.0),
+    ]
+    query = SimulatedQuery(load=load_of((0.6, 60)), most_share=0.9, faults=faults)
+    policy = ByTarget(latency=TARGET_S, error=0.1)
+    decided = dict.fromkeys((False, True), 0)
+    for closes in decided:
+        state, memory = query.start(1), dict[str, Any]()
+        while not state.over:
+            state, batch = state.step()
+            groups = 100 if closes and batch.start_s >= began_s + 4.9 else 0
+            decision = policy.decide((replace(batch.observed, closed=groups),), memory)
+            memory = dict(decision.memory)
+            decided[closes] += bool(decision.requests) or decision.share is not None
+            state = state.after(decision, batch.observed.buckets.tolist())
+    assert decided[True] == 0 < decided[False]
+
+
+def test_a_start_up_that_is_an_overload_is_decided_about() -> None:
+    query = SimulatedQuery(load=load_of((2, 60)), faults=[SimulatedFault("start", 0.0, 0.2)])
+    batches = query.run(ByTarget(latency=TARGET_S), instances=1)
+    assert "add instances" in whys(batches)[0]
+    assert held(batches, 60) > 0.5
+
+
+def test_a_stalled_instance_gets_less_to_do() -> None:
+    """Its CPU time is as ever; the clock says that it has become slow, and that this lasts."""
+    stalled = SimulatedFault("stalled", 30.0, 60.0, times=2.5, instance=1)
+    query = SimulatedQuery(load=load_of((1.1, 120)), faults=[stalled])
+    batches = query.run(ByTarget(latency=TARGET_S, cost=2), instances=2)
+    assert {batch.instances for batch in batches} == {2}
+    (why,) = whys(batches)
+    assert why.endswith("rebalance, the same instances with even loads")
+    decided = next(batch for batch in batches if batch.why)
+    assert 34.0 <= decided.end_s <= 45.0, "a pause would have been over"
+    late = latencies(batches, 120)
+    assert np.nanmax(late[60:]) <= TARGET_S
+    while_slow = next(batch for batch in batches if batch.start_s > 60.0)
+    owners = while_slow.observed.mapping.owner_array
+    assert (owners == 1).sum() < 0.7 * (owners == 0).sum()
+
+
+def test_an_instance_that_pauses_is_not_a_slow_one() -> None:
+    pauses = [
+        SimulatedFault("stalled", at, 1.5, times=3.0, instance=1) for at in (30.0, 45.0, 60.0)
+    ]
+    query = SimulatedQuery(load=load_of((1.3, 80)), most_share=0.9, faults=pauses)
+    policy = ByTarget(latency=TARGET_S, error=0.1, cost=2)
+    assert not whys(query.run(policy, instances=2))
 
 
 def test_a_slow_instance_is_noticed_and_the_target_held_again() -> None:
@@ -163,6 +229,16 @@ def test_what_it_tells_is_plain_data() -> None:
 def test_mistakes(given: dict[str, Any], said: str) -> None:
     with pytest.raises(tg.OptionError, match=said):
         tg.policy.auto(**given)
+
+
+@pytest.mark.parametrize(("by_tuple", "likely"), [(1.0, 0.8), (0.0, 0.0)])
+def test_what_shedding_saves_is_what_instances_do_by_tuples(by_tuple: float, likely: float) -> None:
+    query = SimulatedQuery(load=load_of((0.5, 3)), most_share=0.9)
+    seen = query.run(ByTarget(), instances=1)[0].observed
+    seen = replace(seen, operation=Operation("aggregate", by_tuple=by_tuple))
+    saving = Saving().after([seen], 0.0, UnitCosts())
+    assert saving.instances.likely == likely
+    assert saving.beside.likely == 0.0, "map tasks read a tuple before they shed it"
 
 
 def test_costs_of_a_unit_and_beside_it() -> None:

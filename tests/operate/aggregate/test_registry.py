@@ -20,6 +20,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.gathered import TRACED
 from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.functions.spread import SPREAD
+from tidegate.operate.aggregate.functions.total import COUNTED_MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.process import PROCESS
 from tidegate.operate.aggregate.ranked import RANKED
@@ -32,6 +33,7 @@ TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2),
 INNER = (
     *(USER, PROCESS, SAMPLED, RANKED, DRAWN, HELD, UNFOLDED, REPRESENTED, CANDIDATES),
     SPREAD,
+    COUNTED_MEAN,
     TRACED,
 )
 REACHED = {

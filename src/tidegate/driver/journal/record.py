@@ -74,7 +74,7 @@ class BatchRecord:
         return 100 + 300 * len(self.instances) + 100 * steps
 
     def as_dict(self) -> dict[str, Any]:
-        """As the journal has it; docs/dashboard.md says what each name means."""
+        """As the journal has it; docs/dashboard-data.md says what each name means."""
         report = self.report
         recent = report.recent_latency
         return {

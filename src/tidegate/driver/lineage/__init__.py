@@ -1,1 +1,1 @@
-"""OpenLineage events: which datasets a run reads and writes, and how it goes."""
+"""OpenLineage events of a run: its datasets, its progress and its end."""

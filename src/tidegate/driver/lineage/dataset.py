@@ -1,4 +1,4 @@
-"""Names datasets by their URIs as the OpenLineage specification does, never with credentials."""
+"""Maps URIs to dataset names of the OpenLineage specification; a name never has credentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.remote.lake.uri import catalog_file
 from tidegate.remote.scheme import without_keys
 
 IN_PROGRAM = ("memory", "frame", "console")
-"""Schemes of what only the process itself has: no other job can read it, so it has no name."""
+"""Schemes of data inside this process. No other job can read it, so it has no dataset name."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _WILDCARD = re.compile(r"[*?\[{]")
@@ -21,7 +21,7 @@ _POSTGRES_PORT = 5432
 
 @dataclass(frozen=True)
 class Dataset:
-    """What tells a dataset from all others: the datasource, and the place in it."""
+    """The identity of a dataset: the datasource, and the location inside it."""
 
     namespace: str
     name: str
@@ -29,7 +29,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class _Place:
-    """A URI in its parts; `text` is all of it behind the scheme and before the parameters."""
+    """A parsed URI. `text` is everything between the scheme and the parameters."""
 
     scheme: str
     text: str
@@ -37,26 +37,23 @@ class _Place:
 
     @property
     def host(self) -> str:
-        """The authority without a user; of several servers the first."""
+        """The authority without the user; for a list of servers, the first one."""
         return self.text.removeprefix("//").partition("/")[0].rpartition("@")[2].partition(",")[0]
 
     @property
     def path(self) -> str:
-        """What follows the authority, with its slash; up to the first wildcard."""
+        """The path with its leading slash, cut before the first wildcard."""
         return _fixed("/" + unquote(self.text.removeprefix("//").partition("/")[2])).rstrip("/")
 
     @property
     def output(self) -> str:
-        """The folder of an output with a name, where a sink has several in one place."""
+        """The subfolder of a named output; empty if the sink has only one."""
         name = self.parameters.get("output")
         return f"/{name}" if name else ""
 
 
 def dataset_of(uri: str) -> Dataset | None:
-    """The dataset that a URI or a path of a source, a table or a sink names.
-
-    None for what only the process itself has.
-    """
+    """The dataset for the URI or path of an input or a sink; None for data inside this process."""
     found = _SCHEME.match(uri)
     if found is None:
         return _of_path(uri)
@@ -103,7 +100,7 @@ def _of_relation(place: _Place) -> Dataset:
 
 
 def _of_table_folder(place: _Place) -> Dataset | None:
-    """A table format is where its files are: `delta:PATH`, `delta+s3://bucket/table`."""
+    """A lake table is named by the location of its files: `delta:PATH`, `delta+s3://bucket/t`."""
     _, plus, inner = place.scheme.partition("+")
     if plus:
         return dataset_of(f"{inner}:{place.text}")
@@ -129,10 +126,10 @@ _NAMINGS: Mapping[str, Callable[[_Place], Dataset | None]] = {
     **dict.fromkeys(("delta", "delta+s3", "delta+gs", "delta+abfs"), _of_table_folder),
     "iceberg": _of_catalog,
 }
-"""By scheme how its URIs are named; one that is not here is named as it is written."""
+"""How to name a URI, by scheme. URIs of other schemes are named as they are written."""
 
 
 def _fixed(path: str) -> str:
-    """The folder that a pattern of files looks in; a plain path as it is."""
+    """The folder in which a file pattern matches; a path without wildcards is unchanged."""
     found = _WILDCARD.search(path)
     return path if found is None else os.path.dirname(path[: found.start()])

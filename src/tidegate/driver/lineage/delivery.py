@@ -1,4 +1,4 @@
-"""Hands lineage events to a file or a server beside the query, which waits for neither."""
+"""Sends lineage events to a file or a server in the background; the query never waits for it."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from tidegate.clock import Clock
 from tidegate.json_text import json_text
 
 MOST_WAITING = 16
-"""So many events wait at most; a RUNNING event that finds as many is left out."""
+"""The longest queue. If it is full, a RUNNING event is dropped; other events still enter it."""
 
 PATIENCE_S = 5.0
-"""How long the end of a run waits for events that are on their way."""
+"""How long the end of a run waits for events that are not sent yet."""
 
 _TIMEOUT_S = 5.0
 _PAUSES_S = (0.5, 2.0)
-"""How long it waits before each further try."""
+"""Pauses before the second and the third try."""
 
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
-"""Answers of a server after which the same may be tried again."""
+"""HTTP status codes that are worth another try."""
 
 _log = logging.getLogger(__name__)
 
 
 class Receiver(Protocol):
-    """A place that takes events. `place` is what messages call it."""
+    """A destination of events. Messages call it by its `place`."""
 
     place: str
 
     def send(self, event: bytes) -> None:
-        """Take one event, a JSON text on one line. Raises OSError where it did not."""
+        """Deliver one event, JSON text on one line; OSError if it was not delivered."""
 
 
 class FileReceiver:
-    """Appends events to a file, one on each line; each is on the disk when `send` returns."""
+    """Appends one line per event to a file; `send` returns after fsync."""
 
     def __init__(self, path: str) -> None:
         self.place = path
@@ -58,11 +58,11 @@ class FileReceiver:
 
 
 class RefusedError(OSError):
-    """A server has refused an event, and would do so again."""
+    """The server refused an event and would refuse it again."""
 
 
 class HttpReceiver:
-    """Posts events to a server; a redirect is not followed, because it would get the key too."""
+    """Posts events to a server. Redirects are not followed: they would forward the key."""
 
     def __init__(self, url: str, key: str | None, timeout_s: float = _TIMEOUT_S) -> None:
         self.place = url
@@ -86,9 +86,9 @@ class HttpReceiver:
 
 
 class EventDelivery:
-    """Sends events in their order, in a thread of its own; holds MOST_WAITING of them and one.
+    """Sends events in order, in its own thread; its queue holds MOST_WAITING and the final one.
 
-    Nothing here fails or delays a batch: what cannot be sent is logged and counted as lost.
+    It never fails or delays a batch. Events that cannot be sent are logged and counted as lost.
     """
 
     def __init__(self, receiver: Receiver, clock: Clock, pauses_s: tuple[float, ...] = _PAUSES_S):
@@ -100,16 +100,16 @@ class EventDelivery:
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._given = 0
         self._down = False
-        """Whether the event before was lost: then one try is enough, until one is sent."""
+        """Whether the last event was lost. Then an event gets a single try, until one succeeds."""
         self._late = threading.Event()
         self._thread: Future[None] | None = None
 
     def counts(self) -> dict[str, int]:
-        """For the summary: the events that were sent, and those that were not."""
+        """For the summary: events sent and events lost."""
         return {"sent": self.sent, "lost": self.lost}
 
     def post(self, event: Mapping[str, Any], dispensable: bool = False) -> None:
-        """Have an event sent; a dispensable one is left out where too many wait."""
+        """Queue an event; a `dispensable` one is dropped if the queue is full."""
         if dispensable and self._waiting.qsize() >= MOST_WAITING:
             self._given += 1
             self._count_lost("too many events that wait")
@@ -122,7 +122,7 @@ class EventDelivery:
         self._waiting.put(json_text(event).encode())
 
     def close(self, patience_s: float = PATIENCE_S) -> None:
-        """Send what waits, but wait no longer than this; what is left then is lost."""
+        """Send the queued events, but wait at most `patience_s`; the rest are lost."""
         if self._thread is None:
             return
         self._waiting.put(None)
@@ -178,7 +178,7 @@ def _last_byte(file: Any) -> bytes:
 
 
 def _started(work: Callable[[], None]) -> Future[None] | None:
-    """A thread that does not keep the process; None where Python is ending."""
+    """Run `work` in a daemon thread; None if the interpreter is shutting down."""
     try:
         return schedule.current().start("tidegate-lineage", work, daemon=True)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Makes the OpenLineage events of a run, as JSON values."""
+"""Builds the OpenLineage events of a run as JSON values."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _VERSIONS = {
     "ErrorMessageRunFacet": "1-0-1",
     "ParentRunFacet": "1-2-0",
 }
-"""The facets of the specification that events have, and the version of each."""
+"""The facets used here, with their versions in the specification."""
 
 _CHECKPOINT = "urn:tidegate:lineage:checkpoint:1"
-"""Names the shape of our own run facet `tidegate_checkpoint`; docs/lineage.md describes it."""
+"""The schema id of our own run facet `tidegate_checkpoint`; docs/lineage.md describes it."""
 
 _RUNS = uuid.UUID("7d0f1c52-3c2f-5d0e-9a4a-6f0a4b6f7e11")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
@@ -44,7 +44,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 
 @dataclass(frozen=True)
 class JobName:
-    """Which job a run is of; `parent` is the run that has started it, as (namespace, job, run)."""
+    """The job of a run. `parent` is the run that started it: (namespace, job, run)."""
 
     namespace: str
     name: str
@@ -52,7 +52,7 @@ class JobName:
 
     @staticmethod
     def of_environment(name: str) -> JobName:
-        """The job as schedulers tell it: in OPENLINEAGE_NAMESPACE and OPENLINEAGE_PARENT_ID."""
+        """The job, with what a scheduler sets: OPENLINEAGE_NAMESPACE and OPENLINEAGE_PARENT_ID."""
         namespace, job, run = _three(os.environ.get("OPENLINEAGE_PARENT_ID", ""))
         given = os.environ.get("OPENLINEAGE_NAMESPACE") or "default"
         return JobName(given, name, (namespace, job, run) if _is_uuid(run) else None)
@@ -60,7 +60,7 @@ class JobName:
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset that a run reads or writes, and its columns."""
+    """A dataset that a run reads or writes, with its columns."""
 
     dataset: Dataset
     schema: pa.Schema
@@ -68,13 +68,13 @@ class DatasetUse:
 
 @dataclass
 class Written:
-    """What a run has written to an output so far; `bytes` where its sink can tell."""
+    """What a run has written to one output so far; `bytes` is None if the sink reports none."""
 
     rows: int = 0
     bytes: int | None = None
 
     def add(self, rows: int, receipts: Sequence[Mapping[str, Any]]) -> None:
-        """Count a batch; its receipts are those of the rows first, then of side outputs."""
+        """Add a batch. The first receipts belong to its rows, later ones to side outputs."""
         self.rows += rows
         for receipt in receipts:
             if rows <= 0:
@@ -86,7 +86,7 @@ class Written:
 
 @dataclass(frozen=True)
 class LineageRun:
-    """One run of a query, and what all its events say alike."""
+    """One run of a query: the part that all its events share."""
 
     id: str
     job: JobName
@@ -103,7 +103,7 @@ class LineageRun:
         written: Mapping[str, Written],
         failure: BaseException | None = None,
     ) -> dict[str, Any]:
-        """The event of a state of the run; what was written is of this run, so far."""
+        """The event for a change of state; `written` counts from the start of this run."""
         return {
             "eventType": state,
             "eventTime": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -157,16 +157,17 @@ class LineageRun:
 
 
 def run_id(location: str, manifest: Manifest) -> str:
-    """The id of the run that has a checkpoint: another for each, the same for whoever asks.
+    """The id of the run that owns a checkpoint, computed from its manifest.
 
-    So a run knows the id of the one before it from the manifest that it goes on from.
+    Every run has another id. A run reads the id of its predecessor from the manifest it resumes
+    from.
     """
     holder = json_text(dict(sorted(manifest.holder.items())))
     return str(uuid.uuid5(_RUNS, f"{location} {manifest.owner} {holder}"))
 
 
 def without_credentials(text: str) -> str:
-    """A text in which URIs stand without the keys that may be in them."""
+    """The text with credentials removed from the URIs in it."""
     return _URI.sub(lambda found: shown(found[0]), text)
 
 
@@ -201,7 +202,7 @@ def _signed(schema: str, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _three(parent: str) -> tuple[str, str, str]:
-    """The parts of `namespace/job/run`; a namespace may have slashes."""
+    """Split `namespace/job/run`; the namespace may contain slashes."""
     before, _, run = parent.rpartition("/")
     namespace, _, job = before.rpartition("/")
     return namespace, job, run

@@ -1,4 +1,4 @@
-"""Tells of a run as it starts, goes on and ends, in OpenLineage events."""
+"""Reports the start, progress and end of a run as OpenLineage events."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from tidegate.driver.metrics import Summary
 
 
 class LineageObserver(BatchObserver):
-    """Counts what each batch has written, and posts events; grows with the outputs.
+    """Counts what each batch wrote, and posts events. Grows with the number of outputs.
 
-    At most one RUNNING event in `every_s` seconds, after a batch. A batch costs a few additions.
+    After a batch it posts a RUNNING event if the last event is at least `every_s` seconds old. A
+    batch costs a few additions.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class LineageObserver(BatchObserver):
         self._written: defaultdict[str, Written] = defaultdict(Written)
         self._told_at = 0.0
         self._open = False
-        """Whether the start was told, and the end was not."""
+        """True from the START event until the event of the end."""
         summary.lineage = delivery.counts
 
     def started(self) -> None:

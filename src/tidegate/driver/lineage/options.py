@@ -1,4 +1,4 @@
-"""Where lineage events go and how often, checked before anything starts."""
+"""Options of lineage events, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from tidegate.driver.lineage.delivery import Receiver
 
 EVERY_S = 600.0
-"""The least time between two RUNNING events, where nothing is said."""
+"""The default for the shortest time between RUNNING events."""
 
 KEY = "OPENLINEAGE_API_KEY"
-"""The variable with the key of the server; with _FILE at its end, the variable with a file."""
+"""The environment variable with the server's key; with _FILE appended, the path of a key file."""
 
 _PATH = "/api/v1/lineage"
-"""Where servers of the specification take events, for a URL that has no path."""
+"""The default path of a server's URL."""
 
 
 @dataclass(frozen=True)
 class LineageOptions:
-    """What a user asks for: a URL or a file, and for whom.
+    """Where events go, and the job that they are about.
 
-    `job` names the job; `sql` is the text of the query where there is one.
+    `job` is the job's name; `sql` is the query's text, None for a query built in Python.
     """
 
     target: str
@@ -43,7 +43,7 @@ class LineageOptions:
 
     @staticmethod
     def run_before(store: Store) -> str | None:
-        """The id of the run that had a checkpoint last; None for a new one."""
+        """The id of the last run on a checkpoint; None for a new checkpoint."""
         try:
             numbers = store.numbers()
             return run_id(store.location, store.manifest(numbers[-1])) if numbers else None
@@ -51,7 +51,7 @@ class LineageOptions:
             return None
 
     def receiver(self) -> Receiver:
-        """What takes the events; the key is read now, and is kept nowhere else."""
+        """The receiver for the target. Reads the key now; it is stored nowhere else."""
         from tidegate.driver.lineage.delivery import FileReceiver, HttpReceiver  # needs a client
 
         if scheme_of(self.target) not in ("http", "https"):
@@ -68,7 +68,7 @@ def lineage_options(
     job: str,
     sql: str | None = None,
 ) -> LineageOptions | None:
-    """The options as they were given, checked; None where nothing is asked for."""
+    """The checked options; None without a target."""
     rate = f"{where}-every" if where.startswith("-") else f"{where}_every"
     if target is None:
         if every is not None:
@@ -80,7 +80,7 @@ def lineage_options(
 
 
 def program_job(title: str) -> str:
-    """What a query of a program is called: by the program's file, and by what it makes."""
+    """The job name of a query in a program: the program's file name and the query's title."""
     program = Path(sys.argv[0] if sys.argv else "").stem
     return f"{program}.{title}" if program else title
 

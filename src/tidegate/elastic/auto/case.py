@@ -49,6 +49,11 @@ class Case:
     def holds(self, setting: Setting) -> bool:
         return self.forecast(setting).holds(self.goal.latency_s)
 
+    def beside(self, setting: Setting) -> float:
+        """The share of the time that is left to need, if instances had nothing to do."""
+        nothing = (0.0,) * len(self.work)
+        return forecast(self.seen, setting, self.horizon_s, work=nothing).load
+
     def most_share(self) -> float:
         """The most that may be shed: by the query, and by the error that it makes."""
         if self.goal.error is None or self.seen.shed is None:

@@ -62,6 +62,11 @@ class UnitCosts:
             products=self.products * kept + tuples * beside_s,
         )
 
+    def faded(self, part: float) -> UnitCosts:
+        """The same, of which batches so far count only so much beside later ones."""
+        batches, units, cpu_s, off, *sums = astuple(self)
+        return UnitCosts(batches, units * part, cpu_s * part, off, *(one * part for one in sums))
+
     @property
     def known(self) -> bool:
         alike = self.off <= _ALIKE or self.cpu_s <= _SMALL * self.beside_s

@@ -16,7 +16,8 @@ class SubqueryEvidence:
     tasks need of a second, and `fixed_s` what a batch takes however small it is. `skew` is the load
     of the busiest instance over the mean, and `hottest` the share of the busiest bucket, which no
     mapping can divide. `most` is how many instances it may have. `split` is None where its
-    partitioner cannot be changed. `state_bytes` is what all its instances keep together.
+    partitioner cannot be changed. `state_bytes` is what all its instances keep together. `paces` is
+    how many times as long as the fastest each instance takes for its work, where that has lasted.
     """
 
     name: str
@@ -32,6 +33,12 @@ class SubqueryEvidence:
     """Whether its work is even with any mapping, as that of a join that deals its tuples."""
     split: SplitSeen | None = None
     state_bytes: int = 0
+    paces: tuple[float, ...] = ()
+
+    def capacity(self, count: int) -> float:
+        """How many instances of full speed so many are worth."""
+        slow = self.paces[:count]
+        return sum(1 / pace for pace in slow) + count - len(slow)
 
     @property
     def highest(self) -> float:
@@ -80,7 +87,7 @@ class Evidence:
     own_cadence: BatchCadence | None = None
     rate: float = 0.0
     saved: Saved = Saved(0.8, 0.5)
-    saved_beside: Saved = Saved(0.4, 0.0)
+    saved_beside: Saved = Saved(0.0, -0.4)
     saving_known: bool = False
     shed: ShedSeen | None = None
     half_error: float | None = None

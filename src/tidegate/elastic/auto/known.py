@@ -1,13 +1,15 @@
 """What the batches of a query have shown: rates, costs, skew, latency; it becomes evidence.
 
 A batch in which something else happened than work counts by its arrivals alone: one with a switch,
-one that ran again, one with a pause.
+one that ran again, one with a pause, of the driver or of an instance. What batches of a start-up
+cost counts little once it is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -18,24 +20,55 @@ from tidegate.elastic.auto.machine import AHEAD_S
 from tidegate.elastic.auto.saving import Saving
 from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.live.rates import ArrivalCounts, Rates
-from tidegate.model.observation import Observation
+from tidegate.model.observation import START_UP, Observation
 from tidegate.model.operation import Operation
 
 _PAUSE_S, _PAUSE_TIMES, _MOST_PAUSES = 0.3, 5.0, 3
 """A batch in which so much more passed beside its work than was expected had a pause; but not so
 many in a row."""
 
+_WARM_UP_S = 5.0
+"""So long after a run began, and after its first windows closed, code is loaded and compiled."""
+
+_OVERLOADED = 2.0
+"""No start-up makes tuples so many targets late: that is decided about."""
+
 _SMOOTHED = 0.3
+
+
+_PACE_HALF_LIFE_S, _MOST_PACE, _SLOWED = 4.0, 3.0, 1.6
+"""What an instance took longer than others counts half after so long, and up to so many times: a
+pause of a few seconds does not make it slow, which it is from so many times on."""
+
+_LAGS, _MUCH, _MOST_LAG_S = 2.0, 0.2, 8.0
+"""An instance lags that takes so many times as long as others, and that is so much of the batch:
+whether it pauses or has become slow shows in this time."""
+
+_STARTING = 0.1
+"""What a batch of a start-up counts at its end, as a part of another."""
 
 
 @dataclass(frozen=True)
 class KnownSubquery:
-    """One subquery; `skew` is its busiest instance over the mean, `hottest` its busiest bucket."""
+    """One subquery; `skew` is its busiest instance over the mean, `hottest` its busiest bucket.
+
+    `epoch` is that of the mapping that has this skew: another one has its own from the first batch.
+    `lags` has the logarithm of each instance's pace, over that of most: over some seconds, which
+    say whether it is slow, and lately, which say how slow.
+    """
 
     rates: Rates = field(default_factory=Rates)
     costs: UnitCosts = field(default_factory=UnitCosts)
     skew: float = 1.0
     hottest: float = 0.0
+    lags: tuple[tuple[float, float], ...] = ()
+    epoch: int = -1
+
+    @property
+    def paces(self) -> tuple[float, ...]:
+        """Of each instance, if one has been slow for long enough to count on that; else empty."""
+        slow = [exp(max(*lag)) if lag[0] >= log(_SLOWED) else 1.0 for lag in self.lags]
+        return tuple(slow) if max(slow, default=1.0) > 1 else ()
 
     def after(self, seen: Observation, saving: Saving, share: float) -> KnownSubquery:
         """With a batch that nothing disturbed, of which a share was shed.
@@ -44,23 +77,45 @@ class KnownSubquery:
         """
         operation = seen.operation or Operation("subquery")
         sample = seen.sample()
+        busy = [load.cpu_s for load in seen.instances]
+        # What an instance waits longer than others is no time of the driver.
+        waits_s = max(s * pace for s, pace in zip(busy, _paces(seen), strict=True)) - max(busy)
+        overhead_s = max(sample.overhead_s - waits_s, 0.0)
         left, beside_left = 1 - saving.saved * share, 1 - saving.beside_saved * share
         units = sample.comparisons if operation.scans else seen.taken * left
         costs = self.costs.after(
-            units, sample.cpu_s, seen.taken * beside_left, sample.overhead_s, seen.period_s
+            units, sample.cpu_s, seen.taken * beside_left, overhead_s, seen.period_s
         )
-        busy = [load.cpu_s for load in seen.instances]
         whole = float(seen.buckets.sum())
         if whole <= 0 or not any(busy):
             return replace(self, costs=costs)
-        skew = max(busy) * len(busy) / sum(busy)
+        known = self.paces or (1.0,) * len(busy)
+        longest = max(s * pace for s, pace in zip(busy, known, strict=True))
+        skew, epoch = longest * len(busy) / sum(busy), int(seen.mapping.epoch)
         hottest = float(np.max(seen.buckets)) / whole
         return replace(
             self,
             costs=costs,
-            skew=self.skew + _SMOOTHED * (skew - self.skew),
+            skew=skew + (1 - _SMOOTHED) * (self.skew - skew) * (self.epoch == epoch),
             hottest=self.hottest + _SMOOTHED * (hottest - self.hottest),
+            epoch=epoch,
         )
+
+    def paced(self, seen: Observation) -> KnownSubquery:
+        """With the paces of one batch, which tell whether a pause lasts."""
+        kept = 0.5 ** (seen.period_s / _PACE_HALF_LIFE_S)
+        share = max(_SMOOTHED, 1 - 0.5**seen.period_s)
+        before = dict(enumerate(self.lags))
+        found = []
+        for instance, pace in enumerate(_paces(seen)):
+            long, late = before.get(instance, (0.0, 0.0))
+            now = log(min(pace, _MOST_PACE))
+            found.append((now + kept * (long - now), late + share * (now - late)))
+        return replace(self, lags=tuple(found))
+
+    def lagging(self, seen: Observation) -> bool:
+        """Whether an instance lags that is not known to be slow."""
+        return not self.paces and max(_paces(seen)) >= _LAGS
 
     def work(self, operation: Operation, later_s: float = 0.0) -> float:
         """Seconds of instances in a second, at the rates of now."""
@@ -80,15 +135,31 @@ class KnownSubquery:
             "open": list(self.rates.open),
             "costs": self.costs.recorded(),
             "skew": [round(self.skew, 6), round(self.hottest, 6)],
+            "epoch": self.epoch,
+            "lags": [[round(part, 6) for part in lag] for lag in self.lags],
         }
 
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> KnownSubquery:
+        skew, hottest = recorded["skew"]
         return KnownSubquery(
-            Rates.restored(recorded["rates"], recorded["open"]),
-            UnitCosts.restored(recorded["costs"]),
-            *recorded["skew"],
+            rates=Rates.restored(recorded["rates"], recorded["open"]),
+            costs=UnitCosts.restored(recorded["costs"]),
+            skew=skew,
+            hottest=hottest,
+            lags=tuple((long, late) for long, late in recorded.get("lags", ())),
+            epoch=recorded.get("epoch", -1),
         )
+
+
+def _paces(seen: Observation) -> list[float]:
+    """By instance, how many times as long as most others it takes, where that is much."""
+    usual = sorted(load.pace for load in seen.instances)[(len(seen.instances) - 1) // 2]
+    paces = [max(load.pace / usual, 1.0) for load in seen.instances]
+    return [
+        pace if load.cpu_s * (pace - 1) >= _MUCH * seen.seconds else 1.0
+        for load, pace in zip(seen.instances, paces, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -98,7 +169,8 @@ class KnownQuery:
     `at_s` is the time since the first batch, `epochs` those of the newest one. `beside_s` is what
     batches take beside their work, lately, and `pauses` how many had a pause in a row. `latency_s`
     is the longest of the interval at hand. `seen` is the newest batch, `clean` whether nothing
-    disturbed it.
+    disturbed it. Until `warm_s` batches are those of a start-up; `closing` says whether this run
+    has closed windows. `lag_s` is for how long an instance has lagged.
     """
 
     subqueries: Mapping[str, KnownSubquery] = field(default_factory=dict)
@@ -107,19 +179,31 @@ class KnownQuery:
     beside_s: float | None = None
     pauses: int = 0
     latency_s: float | None = None
+    warm_s: float = 0.0
+    closing: bool = False
+    lag_s: float = 0.0
     saving: Saving = field(default_factory=Saving)
     seen: Sequence[Observation] = ()
     clean: bool = False
 
     def after(self, seen: Sequence[Observation]) -> KnownQuery:
         """With one batch more."""
-        first = seen[0]
+        first, at_s = seen[0], self.at_s + seen[0].period_s
+        begins = first.disturbed == START_UP
+        closing = (self.closing and not begins) or any(one.closed for one in seen)
+        first_time = begins or closing > self.closing
+        warm_s = at_s + _WARM_UP_S if first_time else self.warm_s
         epochs = tuple(int(one.mapping.epoch) for one in seen)
         beside_s = first.sample().overhead_s
         usual_s = self.beside_s
         paused = usual_s is not None and beside_s > _PAUSE_TIMES * self._usual_s(first) + _PAUSE_S
         paused = paused and self.pauses < _MOST_PAUSES
         clean = epochs == (self.epochs or epochs) and not paused and first.disturbed is None
+        lags = any(
+            known.lagging(one) for one in seen if (known := self.subqueries.get(one.subquery))
+        )
+        lag_s = self.lag_s + first.period_s if lags else 0.0
+        clean = clean and not 0 < lag_s <= _MOST_LAG_S
         share = 0.0 if first.shed is None else first.shed.share
         saving, found = self.saving, {}
         if clean:
@@ -127,17 +211,22 @@ class KnownQuery:
             saving = saving.after(seen, share, first_known.costs)
         for one in seen:
             known = self.subqueries.get(one.subquery, KnownSubquery())
-            known = replace(known, rates=known.rates.after(ArrivalCounts.of(one)))
+            known = replace(known, rates=known.rates.after(ArrivalCounts.of(one))).paced(one)
+            if self.at_s < self.warm_s <= at_s:
+                known = replace(known, costs=known.costs.faded(_STARTING))
             found[one.subquery] = known.after(one, saving, share) if clean else known
         late = [s for s in (self.latency_s, first.latency_s) if s is not None]
         usual_s = beside_s if usual_s is None else usual_s + _SMOOTHED * (beside_s - usual_s)
         return KnownQuery(
             subqueries=found,
-            at_s=self.at_s + first.period_s,
+            at_s=at_s,
             epochs=epochs,
             beside_s=usual_s if clean else self.beside_s,
             pauses=self.pauses + 1 if paused else 0,
             latency_s=max(late, default=None),
+            warm_s=warm_s,
+            closing=closing,
+            lag_s=lag_s,
             saving=saving,
             seen=seen,
             clean=clean,
@@ -156,7 +245,10 @@ class KnownQuery:
 
         Where it is late already, a few batches must do, whatever they differ by.
         """
-        late = self.latency_s is not None and self.latency_s > target_s
+        late_s = 0.0 if self.latency_s is None else self.latency_s
+        late = late_s > target_s
+        if self.at_s < self.warm_s and late_s <= _OVERLOADED * target_s:
+            return False
         return self.clean and all(
             one.rates.is_over(interval_s) and (one.costs.guessed if late else one.costs.known)
             for one in self.subqueries.values()
@@ -186,6 +278,7 @@ class KnownQuery:
                     even=operation.everywhere,
                     split=seen.split,
                     state_bytes=seen.state_bytes,
+                    paces=known.paces,
                 )
             )
         first, rates = self.seen[0], found[self.seen[0].subquery].rates
@@ -221,6 +314,9 @@ class KnownQuery:
             "beside_s": self.beside_s,
             "pauses": self.pauses,
             "latency_s": self.latency_s,
+            "warm_s": round(self.warm_s, 6),
+            "closing": self.closing,
+            "lag_s": round(self.lag_s, 6),
             "saving": self.saving.recorded(),
         }
 
@@ -236,5 +332,8 @@ class KnownQuery:
             beside_s=recorded["beside_s"],
             pauses=recorded["pauses"],
             latency_s=recorded["latency_s"],
+            warm_s=recorded.get("warm_s", 0.0),
+            closing=recorded.get("closing", True),
+            lag_s=recorded.get("lag_s", 0.0),
             saving=Saving.restored(recorded["saving"]),
         )

@@ -35,6 +35,7 @@ from tidegate.elastic.auto.remedy import (
     Alternative,
     RemedyChoice,
     RemedyProposal,
+    proposal_of,
     weighed,
 )
 from tidegate.elastic.auto.setting import FULL_MEMORY, Setting, change_text, forecast
@@ -171,7 +172,7 @@ class Machine:
         """Every remedy with what it would lead to, and first of all to leave it as it is."""
         found = [weighed(case, "nothing", RemedyProposal(case.standing))]
         for remedy in ORDER:
-            one = weighed(case, remedy.kind, remedy.proposed(case))
+            one = weighed(case, remedy.kind, proposal_of(remedy, case))
             at_s = memory.distrusted.get(remedy.kind)
             if at_s is not None:
                 note = f"made it worse {case.seen.at_s - at_s:.0f} s ago"

@@ -133,9 +133,9 @@ def _requests(seen: Evidence, chosen: RemedyChoice) -> list[Request]:
     for one, count in zip(seen.subqueries, chosen.setting.counts, strict=True):
         change: MappingChange | None = None
         if count != one.instances:
-            change = ScaleEvenly(count)
+            change = ScaleEvenly(count, one.paces)
         elif chosen.kind == "rebalance":
-            change = Rebalance()
+            change = Rebalance(one.paces)
         if change is not None:
             found.append(Request(change, one.name, why=chosen.why))
     return found

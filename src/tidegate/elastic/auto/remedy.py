@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from tidegate.elastic.auto.case import Case
-from tidegate.elastic.auto.setting import MOST_LOAD, LatencyForecast, Setting, error_at
+from tidegate.elastic.auto.setting import (
+    FULL_MEMORY,
+    MOST_LOAD,
+    LatencyForecast,
+    Setting,
+    error_at,
+)
 from tidegate.model.observation import BatchCadence
 
 UNEVEN = 1.15
@@ -49,11 +56,24 @@ class RemedyChoice:
     why: str
 
 
+class CostPart(Enum):
+    """A part of what a query costs, which a remedy may act on."""
+
+    INSTANCES = "instances"
+    BESIDE = "driver and map tasks"
+
+
+_OF_INSTANCES = frozenset({CostPart.INSTANCES})
+
+
 class Remedy(Protocol):
-    """One kind of remedy; `kind` is what decisions call it."""
+    """One kind of remedy; `kind` is what decisions call it, `acts_on` the costs that it lowers."""
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def acts_on(self) -> frozenset[CostPart]: ...
 
     def proposed(self, case: Case) -> RemedyProposal:
         """The setting it leads to: that which holds the target, or as near to it as it comes."""
@@ -67,6 +87,7 @@ class ChangePartitioner:
     """
 
     kind: ClassVar = "change partitioner"
+    acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
         if case.seen.splits is None:
@@ -87,12 +108,14 @@ class ChangePartitioner:
 
 
 class EvenLoads:
-    """Moves buckets from busy instances to others; nothing is given up for it."""
+    """Moves buckets from busy or slow instances to others; nothing is given up for it."""
 
     kind: ClassVar = "rebalance"
+    acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
-        uneven = [one.skew for one in case.seen.subqueries if not one.even and one.instances > 1]
+        some = [one for one in case.seen.subqueries if not one.even and one.instances > 1]
+        uneven = [one.skew * one.capacity(one.instances) / one.instances for one in some]
         if max(uneven, default=1.0) < UNEVEN:
             return RemedyProposal(None, "loads are even")
         stuck = [one.hottest * one.instances for one in case.seen.subqueries if not one.even]
@@ -102,9 +125,13 @@ class EvenLoads:
 
 
 class ShedShare:
-    """Drops a share of the tuples, the smallest that suffices, within the allowance."""
+    """Drops a share of the tuples, the smallest that suffices, within the allowance.
+
+    Map tasks read and group a tuple before they drop it.
+    """
 
     kind: ClassVar = "shed"
+    acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
         most, now = case.most_share(), case.seen.share
@@ -123,6 +150,7 @@ class AddInstances:
     """As many instances as hold the target, with even loads; nothing is shed any more then."""
 
     kind: ClassVar = "add instances"
+    acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
         found = case.fewest()
@@ -149,6 +177,7 @@ class AddAndShed:
     """
 
     kind: ClassVar = "add instances and shed"
+    acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
         most = case.most_share()
@@ -172,6 +201,7 @@ class ChangeBatches:
     """
 
     kind: ClassVar = "change batches"
+    acts_on: ClassVar = frozenset({CostPart.BESIDE})
 
     def proposed(self, case: Case) -> RemedyProposal:
         if case.seen.own_cadence is None:
@@ -233,6 +263,17 @@ class Alternative:
             **self.expected.as_dict(),
             **({"note": self.note} if self.note else {}),
         }
+
+
+def proposal_of(remedy: Remedy, case: Case) -> RemedyProposal:
+    """What a remedy proposes; nothing where a cost that it does not lower takes all the time."""
+    found = remedy.proposed(case)
+    if found.setting is None or CostPart.BESIDE in remedy.acts_on:
+        return found
+    beside = case.beside(found.setting)
+    if beside <= MOST_LOAD or case.forecast(case.standing).memory > FULL_MEMORY:
+        return found
+    return RemedyProposal(None, f"{CostPart.BESIDE.value} alone take {beside:.0%} of the time")
 
 
 def weighed(case: Case, kind: str, proposal: RemedyProposal) -> Alternative:

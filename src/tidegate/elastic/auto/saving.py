@@ -13,10 +13,12 @@ from tidegate.model.cost.sample import BatchSample
 from tidegate.model.observation import Observation
 
 _LIKELY, _UNSURE = 0.8, 0.15
-"""The part of instances' work for shed tuples that is saved, before it was seen, and its error."""
+"""The part of instances' work for shed tuples that is saved, before it was seen, and its error; of
+the work that grows with the tuples."""
 
-_LIKELY_BESIDE, _UNSURE_BESIDE = 0.4, 0.4
-"""The same for the driver and map tasks, which read a tuple before it is shed."""
+_LIKELY_BESIDE, _UNSURE_BESIDE = 0.0, 0.4
+"""The same for the driver and map tasks. They read a tuple and number its group before it is shed:
+that takes about as long as folding it, which is what they save."""
 
 _SMOOTHED = 0.2
 _KNOWN = 2
@@ -77,6 +79,8 @@ class Saving:
         if shed is None:
             return self
         found = self._with_error(shed.error, shed.kept)
+        if not self.seen:
+            found = replace(found, saved=_LIKELY * by_tuple(every[0]))
         tuples, samples = every[0].taken, [one.sample() for one in every]
         if tuples and share:
             found = replace(found, longer=self.longer + 1 if self._took_longer(samples) else 0)
@@ -128,6 +132,11 @@ class Saving:
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> Saving:
         return Saving(**recorded)
+
+
+def by_tuple(seen: Observation) -> float:
+    """The part of instances' work that grows with the tuples."""
+    return 1.0 if seen.operation is None else seen.operation.by_tuple
 
 
 def _nearer(saved: float, now_s: float, whole_s: float, share: float, weight: float) -> float:

@@ -242,11 +242,12 @@ def _skew(one: SubqueryEvidence, count: int, setting: Setting) -> float:
         return 1.0
     if setting.splits and one.split is not None and not one.split.allowed:
         return _UNEVEN * _MERGING
+    slowed = count / one.capacity(count)
     if count == 1:
-        return 1.0
+        return slowed
     if count == one.instances and not setting.evened:
         return one.skew
-    return max(one.hottest * count, _UNEVEN)
+    return max(one.hottest * count, _UNEVEN) * slowed
 
 
 def _plain(seconds: float) -> float | None:

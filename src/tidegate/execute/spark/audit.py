@@ -1,7 +1,7 @@
-"""Runs a streaming query of a user's on Spark to the end of its files, cut and stopped as asked.
+"""Runs a user's streaming query on Spark to the end of its files, cut and interrupted as asked.
 
-The query is built by a function of the user's, which reads with the session that it is given. That
-session takes so many files in a micro-batch as the audit says, whatever the program says.
+A function of the user builds the query with the session it is given. That session overrides how
+many files a micro-batch has, whatever the program sets.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tidegate.execute.spark.failure import first_line
 FILES_AT_ONCE = "maxFilesPerTrigger"
 ALL_FILES = 2**31 - 1
 _CUTS = {FILES_AT_ONCE.lower(), "maxbytespertrigger", "cleansource", "sourcearchivedir"}
-"""What a program may say of its files: how many at once, and to remove those that were read."""
+"""Options of a file source that the audit overrides: how files are cut, and their removal."""
 
 
 @dataclass(frozen=True)
 class AuditRun:
-    """How one run goes: `files` in each micro-batch, `shuffles` partitions, a failure or none.
+    """One run: `files` per micro-batch, `shuffles` partitions, and an optional failure.
 
-    The run fails at the end of micro-batch `fails_at`, after its rows were written and before Spark
-    has noted that they were; then it is started again on the same checkpoint.
+    The run fails at the end of micro-batch `fails_at`: its rows are written, and Spark has not
+    recorded it as done. The run is then restarted on the same checkpoint.
     """
 
     files: int
@@ -42,7 +42,7 @@ class AuditRun:
 
 
 class _FilesReader(DataStreamReader):  # type: ignore[misc]
-    """Reads as the program says, but for how files are cut into micro-batches."""
+    """Reads as the program says, except for how files are cut into micro-batches."""
 
     def __init__(self, session: SparkSession, files: int) -> None:
         super().__init__(session)
@@ -60,7 +60,7 @@ class _FilesReader(DataStreamReader):  # type: ignore[misc]
 
 
 class _AuditSession(SparkSession):  # type: ignore[misc]
-    """A session beside that of the audit, with what is registered there."""
+    """A clone of the audit's session, with its registered tables and functions."""
 
     def __init__(self, session: SparkSession, files: int) -> None:
         super().__init__(session.sparkContext, session._jsparkSession.cloneSession())
@@ -72,11 +72,11 @@ class _AuditSession(SparkSession):  # type: ignore[misc]
 
 
 class _Stopped(Exception):
-    """Ends a run in the middle, on purpose."""
+    """Interrupts a run on purpose."""
 
 
 def _is_a_fault(record: logging.LogRecord) -> bool:
-    """Py4J logs what ends a micro-batch; on purpose it is nothing to be told."""
+    """A logging filter: hides Py4J's report of an interruption that was on purpose."""
     return record.exc_info is None or not isinstance(record.exc_info[1], _Stopped)
 
 
@@ -93,9 +93,9 @@ def run_audited(
     mode: str,
     folder: Path,
 ) -> int:
-    """Write the rows of each micro-batch to a file in `folder`/rows; how many had input.
+    """Write the rows of each micro-batch to a file in `folder`/rows; returns how many had input.
 
-    The driver holds the rows that one micro-batch gives.
+    The driver holds the rows of one micro-batch.
     """
     if not access_of(session).calls_back:
         raise UnavailableError(
@@ -168,12 +168,12 @@ def _built(own: SparkSession, build: Callable[[SparkSession], object], job: str)
 
 
 def _had_input(progress: Any) -> bool:
-    """Whether a micro-batch read files; a filter may have left none of their rows."""
+    """Whether a micro-batch read files, even if a filter dropped all of their rows."""
     return any(source["startOffset"] != source["endOffset"] for source in progress["sources"])
 
 
 def _check_source(leaf: Any, own: SparkSession, job: str) -> None:
-    """Refuse a streaming source that is not cut by files, or was read with another session."""
+    """Raises for a streaming source that does not read files, or was read with another session."""
     kind = leaf.nodeName()
     if not leaf.isStreaming():
         return

@@ -1,7 +1,7 @@
-"""Spark over Spark Connect: no JVM of this process, no RDD; each batch is a job with a shuffle.
+"""Spark over Spark Connect: without a JVM or RDDs here; each batch is a job with a shuffle.
 
-Tasks are functions of `mapInArrow`, and share nothing with this process but the checkpoint, the
-input and the output, which must be where the executors of the server can reach them.
+Tasks are functions of `mapInArrow`. They share only the checkpoint, the input and the output with
+this process, so the server's executors must be able to reach these.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _ASKED_TASKS = 2
-"""How many tasks look around before the first batch."""
+"""The number of tasks that check the executors before the first batch."""
 
 _GONE = ("StatusCode.UNAVAILABLE", "SESSION_CLOSED", "SESSION_NOT_FOUND")
-"""How the client says that the server, or its session there, has ended."""
+"""Marks in the client's errors that show that the server or its session has ended."""
 
 
 class ConnectAccess(SparkAccess):
-    """Spark through a client of Spark Connect."""
+    """Spark through a Spark Connect client."""
 
     calls_back = False
     parallelism = None
@@ -83,9 +83,9 @@ class ConnectAccess(SparkAccess):
         return own
 
     def check_stable(self, typed: DataFrame, expressions: Sequence[str], rows: DataFrame) -> None:
-        """Spark refuses what draws numbers as the condition of a join, and says so.
+        """Raises for non-deterministic expressions: Spark refuses them as a join condition.
 
-        What reads the clock is refused by its name before it comes here.
+        Functions that read the clock have been refused by name before this is called.
         """
         other = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
         for expression in expressions:
@@ -99,15 +99,15 @@ class ConnectAccess(SparkAccess):
         return dict(conf)
 
     def take_charge(self) -> None:
-        """The client has no threads of its own that would have to be kept quiet."""
+        """Does nothing: the client has no threads that need to be silenced."""
 
     def runner(self, exchange: str, execution: str, title: str) -> JobRunner:
-        """Neither is a choice here: what cannot be was refused with the place."""
+        """Ignores both modes: only one of each is possible here, and others were refused."""
         return ConnectRunner(self.own_session(), self.master)
 
 
 class ConnectGroup:
-    """What this run has asked of the server, by a tag, so that it can be broken off alone."""
+    """Tags the operations of this run on the server, so that they can be cancelled alone."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -115,7 +115,7 @@ class ConnectGroup:
         self._thread = threading.local()
 
     def join(self) -> None:
-        """Tag what this thread asks for; tags are of a thread."""
+        """Tag this thread's operations; a tag belongs to a thread."""
         if not getattr(self._thread, "joined", False):
             self._session.addTag(self._tag)
             self._thread.joined = True
@@ -128,7 +128,7 @@ class ConnectGroup:
 
 
 class ConnectRunner(JobRunner):
-    """Runs each batch as one job of two stages, in a session of its own on the server."""
+    """Runs each batch as one job of two stages, in its own session on the server."""
 
     def __init__(self, session: SparkSession, master: str) -> None:
         self._session = session
@@ -173,7 +173,7 @@ class ConnectRunner(JobRunner):
         return True
 
     def close(self) -> None:
-        """End what runs beside the batches, and the session; the caller's goes on."""
+        """End the background work and the own session; the caller's session stays open."""
         self._aside.close()
         end(self._session)
 
@@ -186,7 +186,7 @@ class ConnectRunner(JobRunner):
         return self._each(_ASKED_TASKS, look)
 
     def _each(self, tasks: int, ask: Callable[[Iterable[int]], Iterable[Any]]) -> list[Any]:
-        """What a function answers in so many tasks."""
+        """The answers of a function that runs in this many tasks."""
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:

@@ -1,8 +1,8 @@
-"""The data source `tidegate` of Spark: what a query has published, as a table or as a stream.
+"""The Spark data source `tidegate`: reads the published output of a query as a table or stream.
 
-Spark makes these objects in processes of its own and pickles readers into tasks. So they hold plain
-values, Tidegate must be installed where tasks run, and little is imported here: every such process
-pays for it.
+Spark creates these objects in its own processes and pickles readers into tasks. So they hold plain
+values, and Tidegate must be installed where tasks run. Imports are kept few, because every such
+process pays for them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from tidegate.sink.remote import RemoteSink
 
 FORMAT = "tidegate"
 BATCH, ROW = "_batch", "_row"
-"""Columns that the option `order` adds: they put rows into the output order again."""
+"""Columns added by the option `order`; sorted by them, rows are in output order."""
 
 _PATH, _OUTPUT, _ORDER, _MISSING = "path", "output", "order", "missing"
 _VALUES = {_ORDER: ("false", "true"), _MISSING: ("fail", "skip")}
-"""What options may be, the default first."""
+"""The values of each option, the default first."""
 _TASK_BYTES = 32 << 20
-"""What one task reads at most, but for a part that is larger."""
+"""The most bytes that one task reads, except when a single part is larger."""
 _OPTIONS = (_PATH, _OUTPUT, *_VALUES)
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of a read, checked; `uri` is the folder with the results."""
+    """The checked options of a read; `uri` is the folder with the results."""
 
     uri: str
     ordered: bool
@@ -52,7 +52,7 @@ class ReadOptions:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ReadOptions:
-        """What a user gave; what is not known is refused."""
+        """Parse a user's options; raises for unknown names and values."""
         given = {name.lower(): value for name, value in options.items()}
         for name in given:
             if name not in _OPTIONS:
@@ -70,7 +70,7 @@ class ReadOptions:
 
 
 class PublishedPartition(InputPartition):  # type: ignore[misc]
-    """Parts that follow each other, perhaps of several batches: what one task reads."""
+    """Consecutive parts, perhaps of several batches, that one task reads."""
 
     def __init__(self, parts: Sequence[PublishedPart]) -> None:
         super().__init__(None)
@@ -78,7 +78,7 @@ class PublishedPartition(InputPartition):  # type: ignore[misc]
 
 
 class _PartReader:
-    """Reads parts, in the tasks of Spark."""
+    """Reads parts in Spark's tasks."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
@@ -106,20 +106,20 @@ class _PartReader:
 
 
 class PublishedReader(_PartReader, DataSourceReader):  # type: ignore[misc]
-    """All batches that are there when the plan is made."""
+    """Reads all batches that exist when the plan is made."""
 
     def partitions(self) -> Sequence[InputPartition]:
         return self.planned(NONE, Published(self.options.uri).newest())
 
 
 class PublishedStreamReader(_PartReader, DataSourceStreamReader, AvailableNow):  # type: ignore[misc]
-    """Batches as they are published. An offset is the newest batch that was read.
+    """Reads batches as they are published. An offset is the number of the newest batch read.
 
-    What Spark asks for again after a crash it gets again, the same rows: batches do not change.
+    Published batches never change, so after a crash Spark reads the same rows again.
     """
 
     _last: int | None = None
-    """The batch at which a run over what is available now ends."""
+    """The last batch of an available-now run; None for other runs."""
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._last = Published(self.options.uri).newest()
@@ -128,7 +128,7 @@ class PublishedStreamReader(_PartReader, DataSourceStreamReader, AvailableNow): 
         return {"batch": NONE}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
-        """The newest batch; versions of Spark before 4.2 give no arguments."""
+        """The newest batch. Spark before 4.2 passes no arguments."""
         return {"batch": Published(self.options.uri).newest() if self._last is None else self._last}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -136,7 +136,7 @@ class PublishedStreamReader(_PartReader, DataSourceStreamReader, AvailableNow): 
 
 
 class TidegateSource(DataSource):  # type: ignore[misc]
-    """`spark.read.format("tidegate").load(path)`, and `spark.readStream` likewise."""
+    """Behind `spark.read.format("tidegate").load(path)` and `spark.readStream`."""
 
     @classmethod
     def name(cls) -> str:
@@ -171,7 +171,7 @@ class TidegateSource(DataSource):  # type: ignore[misc]
 
 
 def result_frame(sink: object, session: SparkSession | None, *, stream: bool) -> DataFrame:
-    """What a sink has, as a DataFrame of a session, or of the one that the process has."""
+    """The output of a sink as a DataFrame, in this session or the active one."""
     session = session or SparkSession.getActiveSession()
     if session is None:
         raise OptionError(
@@ -194,7 +194,7 @@ def result_frame(sink: object, session: SparkSession | None, *, stream: bool) ->
 
 
 def _register(session: SparkSession) -> None:
-    """Let a session know the data source; Spark 4.0 refuses one that it has found by itself."""
+    """Register the data source with a session; Spark 4.0 refuses one that it finds by itself."""
     try:
         session.dataSource.register(TidegateSource)
     except PySparkException as error:
@@ -203,7 +203,7 @@ def _register(session: SparkSession) -> None:
 
 
 def _shares(parts: Sequence[PublishedPart]) -> list[list[PublishedPart]]:
-    """Parts by the task that reads them, in order: small ones are read together."""
+    """Divide parts among tasks, in order; small parts share a task."""
     shares: list[list[PublishedPart]] = []
     size = _TASK_BYTES
     for part in parts:
@@ -218,7 +218,7 @@ def _shares(parts: Sequence[PublishedPart]) -> list[list[PublishedPart]]:
 def _as_asked(
     rows: pa.RecordBatch, wanted: pa.Schema, more: Mapping[str, pa.Array]
 ) -> pa.RecordBatch:
-    """The columns that Spark wants, in its types; null where older files lack one."""
+    """The columns that Spark expects, cast to its types; NULL where an older file lacks one."""
     there = {**{name: rows.column(name) for name in rows.schema.names}, **more}
     columns = [
         there[field.name].cast(field.type)

@@ -1,10 +1,11 @@
-"""DataFrames as sources: each micro-batch is spooled as sorted runs, which the gate then reads.
+"""DataFrames as sources: each micro-batch is spooled as sorted runs, which the gate reads.
 
-Spark's own log makes every micro-batch arrive; a marker file per micro-batch, written after its
-runs, makes it count once. Runs are removed when a committed manifest has consumed them, and their
-marker when Spark has gone on to the next micro-batch, because it repeats only the newest. The names
-of runs have the owner of the checkpoint, so a driver that another took over from touches none that
-count; before a marker it looks whether it is the owner still.
+Spark's log guarantees that every micro-batch arrives. A marker file per micro-batch, written after
+its runs, makes it count once. A run is deleted when a committed manifest has consumed it. A marker
+is deleted when Spark has moved on to the next micro-batch, because Spark repeats only the newest
+one. The names of runs contain the checkpoint's owner, so a driver that has lost the checkpoint to
+another one cannot touch the runs of its successor; before it writes a marker, it checks that it is
+still the owner.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ from tidegate.state.store import Store
 SPOOL = "spool"
 
 _ASK_S = 0.1
-"""How often Spark is asked whether its query still runs: each time it costs two calls to the JVM,
-and micro-batches tell of themselves."""
+"""How often Spark is asked whether its query still runs. One check costs two calls to the JVM;
+micro-batches announce themselves."""
 
 
 class FrameConnector(Connector):
-    """The sources of one DataFrame: a bounded one is spooled once, a streaming one as it goes.
+    """The sources of one DataFrame: a bounded one is spooled once, a streaming one as it arrives.
 
-    `name` is what it goes by in checkpoints, the same in every run. Inside a micro-batch tuples
-    are put into time order, partition by partition; across micro-batches a tuple below the
-    frontier is late, so allow DISORDER where the stream needs it.
+    `name` identifies it in checkpoints and must be the same in every run. Within a partition of a
+    micro-batch, tuples are sorted by time. A tuple of a later micro-batch that is below the
+    frontier is late, so set DISORDER if the stream needs it.
     """
 
     once = True
@@ -77,7 +78,7 @@ class FrameConnector(Connector):
         self._shown = -1
         self._lasts = False
         self._spooling = threading.Lock()
-        """Held while a micro-batch is spooled, in a thread of Py4J."""
+        """Held while a thread of Py4J spools a micro-batch."""
         self._lock = threading.Lock()
         self._runs: dict[int, list[SpoolSource]] = {}
         self._newest = -1
@@ -86,12 +87,12 @@ class FrameConnector(Connector):
         self._asked_at = -math.inf
 
     def for_run(self, use: int) -> FrameConnector:
-        """The same input for one run of a query; at each of its places it has its own spool."""
+        """The same input for one run. A query that reads it twice has a spool for each use."""
         name = f"{self._name}@{use}" if use else self._name
         return FrameConnector(self._frame, name, self._time)
 
     def beginning(self, rows: int) -> Connector:
-        """Of a bounded DataFrame the rows that a run would take first, read by Spark."""
+        """The rows of a bounded DataFrame that a run would take first; Spark reads them."""
         where = f"DataFrame {self._name}"
         if self._frame.isStreaming:
             raise UnavailableError(
@@ -113,9 +114,9 @@ class FrameConnector(Connector):
         return made
 
     def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
-        """Begin to spool into a checkpoint; micro-batches of an earlier run are found again.
+        """Start to spool into a checkpoint, after the micro-batches that an earlier run spooled.
 
-        Of what is `available_now` the end is not that of the stream: later runs may have more.
+        With `available_now` the stream does not end with the run: a later run may read more.
         """
         self._lasts = available_now and bool(self._frame.isStreaming)
         access_of(self._frame.sparkSession).take_charge()
@@ -146,7 +147,7 @@ class FrameConnector(Connector):
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
 
     def tell(self, listener: Callable[[], None]) -> None:
-        """Call this after every micro-batch, in the thread that spools it."""
+        """Register a listener that the spooling thread calls after every micro-batch."""
         self._listeners.append(listener)
 
     def tell_no_more(self, listener: Callable[[], None]) -> None:
@@ -154,21 +155,21 @@ class FrameConnector(Connector):
             self._listeners.remove(listener)
 
     def unseen_rows(self) -> int:
-        """How many rows have come since the last `discover`."""
+        """The number of rows that arrived since the last `discover`."""
         with self._lock:
             fresh = [runs for batch, runs in self._runs.items() if batch > self._shown]
             return sum(run.untaken(0)[0] for runs in fresh for run in runs)
 
     def live(self) -> bool:
-        """As of the last `discover`, so that runs spooled since then are not missed at the end."""
+        """Whether more may come. As of the last `discover`: later runs are still to be read."""
         return self._live or self._lasts
 
     def arriving(self) -> bool:
-        """Whether Spark is still reading what there is; also as of the last `discover`."""
+        """Whether Spark is still reading, as of the last `discover`."""
         return self._live
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Remove runs that a committed manifest has consumed."""
+        """Delete runs that a committed manifest has consumed."""
         assert self._store is not None
         gone = set(ids)
         with self._lock:
@@ -179,7 +180,7 @@ class FrameConnector(Connector):
         self._drop_markers()
 
     def close(self) -> None:
-        """Stop reading; when it returns no micro-batch is being spooled any more."""
+        """Stop reading. No micro-batch is being spooled when it returns."""
         if self._query is not None:
             with suppress(*LOST), without_stacks():  # without Spark there is nothing to stop
                 self._query.stop()
@@ -187,7 +188,7 @@ class FrameConnector(Connector):
                 self._query = None
 
     def _find(self) -> None:
-        """Take up complete micro-batches of an earlier run, and remove what is not part of one."""
+        """Load complete micro-batches of an earlier run, and delete runs that belong to none."""
         assert self._store is not None
         files = [e.name for e in self._store.files.list(SPOOL)]
         for name in files:
@@ -212,7 +213,7 @@ class FrameConnector(Connector):
             ) from error
 
     def _absorb(self, frame: DataFrame, batch: int) -> None:
-        """Spool one micro-batch; a replay of one that is complete changes nothing."""
+        """Spool one micro-batch. Does nothing if it is complete already, that is, for a replay."""
         assert self._store is not None
         came_at = self._clock.now()
         with self._spooling:
@@ -248,7 +249,7 @@ class FrameConnector(Connector):
         return RunError(where, requirement, first_line(failure), "Run again to continue.")
 
     def _drop_markers(self) -> None:
-        """Remove the markers of consumed micro-batches that Spark will not repeat."""
+        """Delete the markers of consumed micro-batches that Spark will not repeat."""
         assert self._store is not None
         with self._lock:
             done = [b for b, runs in self._runs.items() if not runs and b < self._newest]
@@ -262,7 +263,7 @@ class FrameConnector(Connector):
 
 
 def _schema(frame: DataFrame, name: str) -> pa.Schema:
-    """The columns in the engine's types; refuses what Arrow does not have."""
+    """The columns in the engine's types; raises for types that Arrow lacks and equal names."""
     try:
         schema = normal_schema(arrow_schema(frame.schema))
     except PySparkException as error:

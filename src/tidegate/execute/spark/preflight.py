@@ -1,6 +1,6 @@
-"""Before the first batch on a cluster: whether executors come up, and have what tasks need.
+"""Checks a cluster before the first batch: executors start, and reach files, code and Python.
 
-On one host the tasks see what the driver sees, and nothing is asked.
+On a single host tasks see what the driver sees, and this check is skipped.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from tidegate.whole_file import whole_file
 _log = logging.getLogger(__name__)
 
 _LIMIT = "spark.scheduler.maxRegisteredResourcesWaitingTime"
-"""Spark's own setting for how long to wait for executors."""
+"""Spark's setting for the longest wait for executors."""
 
 _LOOK_S = 0.2
 _PATIENCE_S = 5.0
-"""When a wait for executors is told in the log."""
+"""A longer wait for executors is logged."""
 
 _MOST_FILES = 100
-"""So many sources are looked at; there may be thousands in a batch."""
+"""The most input files that are checked; a batch may have thousands."""
 
 _MOST_TASKS = 1_000
 
 
 def preflight(context: SparkContext, group: JobGroup, drafts: Sequence[Draft]) -> None:
-    """Ask executors to look at what the batch needs; raise what is wrong in one message.
+    """Let executors check what the batch needs; raise the problems found as one error.
 
-    Waits until an executor is there, as long as Spark's setting says; who cancels the group ends
-    the wait. Each free core is asked once; an executor that comes up later is not.
+    Waits for the first executor as long as Spark's setting allows; cancelling the group ends the
+    wait. Each free core runs one check. Executors that start later are not checked.
     """
     with _question([d.job for d in drafts]) as question:
         reports = _answers(context, group, question)
@@ -59,13 +59,13 @@ def preflight(context: SparkContext, group: JobGroup, drafts: Sequence[Draft]) -
 
 
 Look = Callable[[Iterable[int]], Iterator[dict[str, Any]]]
-"""Looks around in a task."""
+"""The check that runs in a task."""
 
 
 def preflight_by(ask: Callable[[Look], list[Any]], master: str, drafts: Sequence[Draft]) -> None:
-    """The same where nobody can be asked how many executors there are.
+    """The same check where the number of executors is unknown.
 
-    `ask` runs a function in some tasks and gives what they answer.
+    `ask` runs a function in some tasks and returns their answers.
     """
     with _question([d.job for d in drafts]) as question:
         cloudpickle.register_pickle_by_value(probe)
@@ -80,7 +80,7 @@ def preflight_by(ask: Callable[[Look], list[Any]], master: str, drafts: Sequence
 
 @contextmanager
 def _question(jobs: Sequence[Job]) -> Iterator[Question]:
-    """What to ask, with files that the driver leaves in the folders for as long as it takes."""
+    """The question for the tasks. The driver's test files exist while the context is open."""
     token = schedule.current().token().encode()
     folders: dict[str, tuple[str, str, str, bytes]] = {}
     code: list[tuple[str, str, Callable[[], object]]] = []
@@ -119,7 +119,7 @@ def _question(jobs: Sequence[Job]) -> Iterator[Question]:
 
 
 def _reach(handle: StoreHandle, name: str) -> None:
-    """In a worker: read what the driver has left in a remote checkpoint, and write beside it."""
+    """In a worker: read the driver's test file in a remote checkpoint, and write one beside it."""
     store = handle.open()
     own = f"{name}-{schedule.current().token()}"
     store.write(own, store.read(name))
@@ -127,7 +127,7 @@ def _reach(handle: StoreHandle, name: str) -> None:
 
 
 def _folder_of(writer: Any) -> str:
-    """The local folder that tasks write parts of an output into, if there is one."""
+    """The local folder into which tasks write parts of an output; empty if there is none."""
     folder = getattr(writer, "folder", "")
     return folder if isinstance(folder, str) and folder.startswith("/") else ""
 
@@ -147,7 +147,7 @@ def _answers(context: SparkContext, group: JobGroup, question: Question) -> list
 
 
 def _ask(context: SparkContext, group: JobGroup, question: Question) -> list[Mapping[str, Any]]:
-    """In a thread of its own: one task for each core there is."""
+    """Runs in its own thread: one task per core."""
     group.join()
     tasks = min(max(context.defaultParallelism, 2), _MOST_TASKS)
     cloudpickle.register_pickle_by_value(probe)
@@ -162,7 +162,7 @@ def _ask(context: SparkContext, group: JobGroup, question: Question) -> list[Map
 
 
 def _wait_for_executors(context: SparkContext, asked: Future[Any]) -> None:
-    """Return when an executor is there, or the answers are."""
+    """Return when an executor has started or the answers have arrived."""
     java = context._jsc.sc()
     limit_s = float(java.conf().getTimeAsSeconds(_LIMIT, "30s"))
     clock = schedule.current().clock
@@ -196,7 +196,7 @@ def _no_executor(context: SparkContext, limit_s: float) -> RunError:
 
 
 def _unstarted(master: str, error: BaseException) -> TidegateError:
-    """The error where workers have not come as far as to look."""
+    """The error for workers that failed before the check began."""
     found = of_environment(str(error))
     if found is not None:
         return OptionError(*found.args)
@@ -209,7 +209,7 @@ def _unstarted(master: str, error: BaseException) -> TidegateError:
 
 
 def _judge(reports: Sequence[Mapping[str, Any]]) -> None:
-    """Raise the first kind of problem that an executor has, with all hosts that have it."""
+    """Raise the first kind of problem that was reported, with all hosts that reported it."""
     for report in reports:
         there = report["versions"].get("tidegate")
         if there is not None and there != __version__:
@@ -254,7 +254,7 @@ def _problem(kind: str, what: str, why: str, hosts: str) -> OptionError:
 
 
 def _warn_of_versions(reports: Sequence[Mapping[str, Any]]) -> None:
-    """Say where executors have other versions of what computes and writes."""
+    """Log executors whose versions of computing libraries differ from the driver's."""
     for name in probe.COMPARED:
         here = getattr(sys.modules.get(name), "__version__", None)
         there = {r["versions"][name]: r["host"] for r in reports}

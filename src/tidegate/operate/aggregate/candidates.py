@@ -72,6 +72,7 @@ class Candidates:
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         priority, tuples, due, *arguments = columns
+        arguments = [flat(given, t) for given, t in zip(arguments, self.types, strict=True)]
         counts = [pa.array(sum_integers(groups, flat(c).to_numpy())) for c in (tuples, due)]
         return [*counts, *self._listed(groups, [priority, *arguments])]
 

@@ -42,7 +42,10 @@ def _merged(spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
 
 
 def _folded(spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
-    return fold_placed(spec, pa.concat_tables(dealt)) if dealt else merge(spec, dealt)
+    if not dealt:
+        return merge(spec, dealt)
+    # A split that has no value of a column may have sent it as NULL.
+    return fold_placed(spec, pa.concat_tables(dealt, promote_options="default"))
 
 
 BY_MAP = Folding(

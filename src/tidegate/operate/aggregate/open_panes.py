@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ints
+from tidegate.batch import gathered, ints
 
 _MOST_PARTS = 64
 """With more tables than these they are joined into one, because each costs in every batch."""
@@ -104,7 +104,7 @@ def split(rows: pa.Table, pane: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _copied(rows: pa.Table) -> pa.Table:
-    return rows.combine_chunks().take(pa.array(np.arange(rows.num_rows)))
+    return gathered(rows, np.arange(rows.num_rows))
 
 
 def _parts(tables: Iterable[pa.Table]) -> tuple[PartialPanes, ...]:

@@ -102,7 +102,8 @@ class WindowAggregate(Operator):
     @property
     def operation(self) -> Operation:
         range_s, slide_s = self.spec.window.lengths_s
-        return Operation(self.kind, range_s=range_s, slide_s=slide_s)
+        by_tuple = self.placement.folding.sent_whole or self.spec.keeps_values
+        return Operation(self.kind, range_s=range_s, slide_s=slide_s, by_tuple=float(by_tuple))
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         spec, folding = self.spec, self.placement.folding

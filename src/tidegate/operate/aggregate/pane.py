@@ -77,6 +77,11 @@ class AggregateSpec(FieldsSent):
         return any(function.definition.spilled for function in self.functions)
 
     @property
+    def keeps_values(self) -> bool:
+        """Whether states of a group grow with its tuples."""
+        return any(function.definition.holistic for function in self.functions)
+
+    @property
     def grouped(self) -> tuple[str, ...]:
         """The keys that no function reads."""
         read = {name for function in self.functions for name in function.inputs}

@@ -76,6 +76,7 @@ TABLE = (
     represented.REPRESENTED,
     candidates.CANDIDATES,
     spread.SPREAD,
+    total.COUNTED_MEAN,
 )
 """A new function is a line here; messages list the names in this order."""
 

@@ -6,36 +6,38 @@ the group in the order of priorities, so both are uniform samples (`approx.sampl
 the rate are folded as they come, so the state does not grow with them. The others are `spare`: rows
 that wait until the window closes. They are dropped as soon as the group has enough without them.
 Panes, merging, handovers, partitioners and restarts treat it as any function.
+
+What is known only of a group that was sampled is one value in a column of lists, which is empty for
+other groups. So while a query that may shed sheds nothing, its states are those of a query that may
+not, and one column of empty lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.approx.rate import limit_of
 from tidegate.approx.stratum import lowest_lacking
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.kernels.total import sum_integers
 
 if TYPE_CHECKING:
     from tidegate.operate.aggregate.function import Function
 
-KEPT = "kept"
-TUPLES = "tuples"
-"""The fields of a result beside those of the functions: how many tuples of the group were used, and
-how many it had."""
-
+TUPLES, KEPT, SAMPLED = "tuples", "kept", "sampled"
+"""The fields of a result beside those of the functions: how many tuples the group had, how many of
+them were used, and how many of these were kept by chance."""
 
 MOST_INPUTS = 256
 """The functions inside one take at most so many columns together."""
@@ -45,10 +47,12 @@ MOST_INPUTS = 256
 class Representation:
     """Which functions are answered, at which rate, and from at least how many tuples.
 
-    `inputs` are the columns that the functions read, each once.
+    `corrections` are functions over the tuples alone that were kept by chance. `inputs` are the
+    columns that all of these read, each once.
     """
 
     functions: tuple[Function, ...]
+    corrections: tuple[Function, ...]
     inputs: tuple[str, ...]
     rate: float
     fewest: int
@@ -59,106 +63,144 @@ class Represented:
     """Functions over the tuples that represent a group.
 
     Its columns are the priorities, the number of tuples that each one counts for (`sieve.TUPLES`),
-    and the inputs of the functions, which have these `types`.
+    and the inputs of the functions, which have these `types`. A tuple that was not to be shed has
+    no priority. Where no tuple of a split was, none has a number: it counts for itself.
     """
 
     types: tuple[pa.DataType, ...]
     rule: Representation
 
     @cached_property
-    def _columns(self) -> list[slice]:
-        """Where the state columns of each function stand."""
-        ends = np.cumsum([2, *(len(f.state) for f in self.rule.functions)])
-        return [slice(first, last) for first, last in pairwise(ends.tolist())]
-
-    @property
-    def _spare(self) -> int:
-        """Where the columns of the spare rows begin."""
-        return 2 + sum(len(f.state) for f in self.rule.functions)
-
-    @property
-    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
-        inner = (
-            (f"{f.name}_{part}", type_)
-            for f in self.rule.functions
-            for part, type_ in f.family.state
-        )
+    def _value(self) -> pa.StructType:
+        """What is known of a group that was sampled: counts, corrections, and the spare rows."""
+        counts = ((name, pa.int64()) for name in (KEPT, SAMPLED))
         spare = ((f"spare_{i}", pa.list_(type_)) for i, type_ in enumerate(self.types))
-        counts = ((TUPLES, pa.int64()), (KEPT, pa.int64()))
-        return (*counts, *inner, ("spare", pa.list_(pa.uint64())), *spare)
+        states = _state_columns(self.rule.corrections)
+        return pa.struct([*counts, *states, ("spare", pa.list_(pa.uint64())), *spare])
 
-    @property
+    @cached_property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        states = _state_columns(self.rule.functions)
+        return ((TUPLES, pa.int64()), *states, (SAMPLED, pa.list_(self._value)))
+
+    @cached_property
     def result(self) -> pa.DataType:
-        results = ((f.name, f.result) for f in self.rule.functions)
-        return pa.struct([(TUPLES, pa.int64()), (KEPT, pa.int64()), *results])
+        counts = ((name, pa.int64()) for name in (TUPLES, KEPT, SAMPLED))
+        results = ((f.name, f.result) for f in (*self.rule.functions, *self.rule.corrections))
+        return pa.struct([*counts, *results])
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         priority, counts, *arguments = columns
-        tuples = sum_integers(groups, counts.to_numpy())
-        words = priority.to_numpy()
+        if priority.null_count == len(priority):
+            states = _folded(self.rule.functions, groups, self._named(arguments))
+            return [pa.array(groups.counts), *states, self._values(groups.n)]
+        arguments = [flat(given, t) for given, t in zip(arguments, self.types, strict=True)]
+        words = pc.fill_null(priority, 0).to_numpy()
         below: Mask = words < np.uint64(limit_of(self.rule.rate))
-        kept = groups if below.all() else groups.where(below)
-        states: States = [pa.array(tuples), pa.array(kept.counts)]
-        states += self._folded(kept, _those(arguments, below))
-        above = ~below
-        spare = [pa.array(words[above]), *_those(arguments, above)]
-        return [*states, *self._spared(groups.codes[above], kept.counts, spare)]
+        above, kept = ~below, groups if below.all() else groups.where(below)
+        by_chance: Mask = priority.is_valid().to_numpy(zero_copy_only=False)[below]
+        sampled, used = kept.where(by_chance), _those(arguments, below)
+        drawn = self._named(_those(used, by_chance))
+        return self._packed(
+            _Parts(
+                tuples=sum_integers(groups, pc.fill_null(counts, 1).to_numpy()),
+                kept=kept.counts,
+                sampled=sampled.counts,
+                functions=_folded(self.rule.functions, kept, self._named(used)),
+                corrections=_folded(self.rule.corrections, sampled, drawn),
+                codes=groups.codes[above],
+                spare=[pa.array(words[above]), *_those(arguments, above)],
+            )
+        )
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return _merged(groups, states, self._joined)
-
-    def _joined(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        tuples, kept = (sum_integers(groups, state.to_numpy()) for state in states[:2])
-        has: Mask = states[1].to_numpy() > 0
-        inner = states[2 : self._spare]
-        some = _Some.of(groups if has.all() else groups.where(has))
-        if len(some.present):
-            inner = some.spread(self._added(some.groups, _those(inner, has)))
-        else:
-            inner = [pa.nulls(groups.n, column.type) for column in inner]
-        lists = states[self._spare :]
-        codes = inside_lists(groups, lists[0]).codes
-        spare = self._spared(codes, kept, [column.flatten() for column in lists])
-        return [pa.array(tuples), pa.array(kept), *inner, *spare]
+        if len(flat(states[-1]).flatten()):
+            return _merged(groups, states, self._joined)
+        tuples = pa.array(sum_integers(groups, states[0].to_numpy()))
+        added = _added(self.rule.functions, groups, states[1:-1])
+        return [tuples, *added, self._values(groups.n)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        """A struct of the number of tuples, how many of them were used, and the results."""
-        count, kept = len(states[0]), states[1].to_numpy()
-        lists = states[self._spare :]
-        sizes = list_sizes(lists[0])
-        inner = states[2 : self._spare]
-        if int(sizes.sum()):
-            # What is left of the spare rows is needed: `_spared` keeps no others.
-            extra = _Some.of(Groups(np.repeat(np.arange(count), sizes), count))
-            folded = states_of(self.rule, extra.groups, [column.flatten() for column in lists[1:]])
-            has = np.flatnonzero(kept > 0)
-            both = Groups(np.concatenate([has, extra.present]), count)
-            taken = [column.take(pa.array(has)) for column in inner]
-            inner = _merged(
-                both, [_after(a, b) for a, b in zip(taken, folded, strict=True)], self._added
+        """A struct of the counts and the results; NULL for corrections of what is not sampled."""
+        functions, corrections = self.rule.functions, self.rule.corrections
+        if not len(flat(states[-1]).flatten()):
+            tuples, none = flat(states[0]), pa.array(np.zeros(len(states[0]), np.int64))
+            results = _finished(functions, states[1:-1])
+            results += [pa.nulls(len(tuples), f.result) for f in corrections]
+            return pa.StructArray.from_arrays(
+                [tuples, tuples, none, *results], fields=[*self.result]
             )
-        results = [
-            f.family.finish(inner[part.start - 2 : part.stop - 2])
-            for f, part in zip(self.rule.functions, self._columns, strict=True)
-        ]
-        looked_at = pa.array(kept + sizes)
-        fields = [field.name for field in self.result]
-        return pa.StructArray.from_arrays([states[0], looked_at, *map(flat, results)], fields)
+        parts = self._unpacked(states)
+        count, named = len(parts.tuples), self._named(parts.spare[1:])
+        # What is left of the spare rows is needed: `_spared` keeps no others.
+        spare = Groups(parts.codes, count)
+        results = _finished_with(functions, parts.kept > 0, parts.functions, spare, named)
+        results += _finished_with(corrections, parts.sampled > 0, parts.corrections, spare, named)
+        counts = (parts.tuples, parts.kept + spare.counts, parts.sampled + spare.counts)
+        return pa.StructArray.from_arrays([*map(pa.array, counts), *results], fields=[*self.result])
 
-    def _folded(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
-        """The states of the functions; NULL for groups without rows, which families never see."""
-        some = _Some.of(groups)
-        if not len(some.present):
-            types = (type_ for f in self.rule.functions for _, type_ in f.family.state)
-            return [pa.nulls(groups.n, type_) for type_ in types]
-        return some.spread(states_of(self.rule, some.groups, arguments))
+    def _named(self, arguments: Sequence[pa.Array]) -> Mapping[str, pa.Array]:
+        return dict(zip(self.rule.inputs, arguments, strict=True))
 
-    def _added(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        """Merge states of the functions, for groups that all have some."""
-        merged: States = []
-        for function, part in zip(self.rule.functions, self._columns, strict=True):
-            merged += function.family.merge(groups, states[part.start - 2 : part.stop - 2])
-        return merged
+    def _joined(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        """Merge states of groups some of which are sampled."""
+        parts, rule = self._unpacked(states), self.rule
+        tuples, kept, sampled = (
+            sum_integers(groups, counts) for counts in (parts.tuples, parts.kept, parts.sampled)
+        )
+        corrections = _added_where(parts.sampled > 0, rule.corrections, groups, parts.corrections)
+        return self._packed(
+            _Parts(
+                tuples=tuples,
+                kept=kept,
+                sampled=sampled,
+                functions=_added_where(parts.kept > 0, rule.functions, groups, parts.functions),
+                corrections=corrections,
+                codes=groups.codes[parts.codes],
+                spare=parts.spare,
+            )
+        )
+
+    def _packed(self, parts: _Parts) -> States:
+        """The state columns of groups some of which are sampled."""
+        some = (parts.kept < parts.tuples) | (parts.sampled > 0)
+        counts = (pa.array(parts.kept), pa.array(parts.sampled))
+        spare = self._spared(parts.codes, parts.kept, parts.spare)
+        values = self._values(len(some), some, [*counts, *parts.corrections, *spare])
+        return [pa.array(parts.tuples), *parts.functions, values]
+
+    def _unpacked(self, states: Sequence[pa.Array]) -> _Parts:
+        tuples, lists = flat(states[0]).to_numpy(), flat(states[-1])
+        has: Mask = list_sizes(lists) > 0
+        rows, value = np.flatnonzero(has), lists.flatten()
+        kept, sampled = tuples.copy(), np.zeros(len(tuples), np.int64)
+        for at, counts in enumerate((kept, sampled)):
+            counts[rows] = value.field(at).to_numpy()
+        fields = [value.field(i) for i in range(2, self._value.num_fields)]
+        first = len(fields) - 1 - len(self.types)
+        places = pa.array(np.cumsum(has) - 1, mask=~has)
+        spare = fields[first:]
+        return _Parts(
+            tuples=tuples,
+            kept=kept,
+            sampled=sampled,
+            functions=list(states[1:-1]),
+            corrections=[column.take(places) for column in fields[:first]],
+            codes=np.repeat(rows, list_sizes(spare[0])),
+            spare=[column.flatten() for column in spare],
+        )
+
+    def _values(
+        self, count: int, some: Mask | None = None, columns: Sequence[pa.Array] = ()
+    ) -> pa.Array:
+        """A list for each group, with a value where there is `some`."""
+        if some is None:
+            sizes, value = np.zeros(count, np.int64), pa.array([], self._value)
+        else:
+            sizes, rows = some.astype(np.int64), pa.array(np.flatnonzero(some))
+            picked = [flat(column).take(rows) for column in columns]
+            value = pa.StructArray.from_arrays(picked, fields=[*self._value])
+        return as_lists(sizes, [value])[0]
 
     def _spared(self, codes: Ints, kept: Ints, columns: Sequence[pa.Array]) -> States:
         """The spare rows of groups as lists: those of lowest priority, as many as a group lacks.
@@ -173,6 +215,85 @@ class Represented:
         return as_lists(sizes, [column.take(chosen) for column in columns])
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What states say of groups: counts, states with NULL for groups without tuples, spare rows.
+
+    `codes` has the group of each spare row, and `spare` has its priority and the inputs.
+    """
+
+    tuples: Ints
+    kept: Ints
+    sampled: Ints
+    functions: States
+    corrections: States
+    codes: Ints
+    spare: Sequence[pa.Array]
+
+
+def _state_columns(functions: Sequence[Function]) -> list[tuple[str, pa.DataType]]:
+    return [(f"{f.name}_{part}", type_) for f in functions for part, type_ in f.family.state]
+
+
+def _by_function(
+    functions: Sequence[Function], states: Sequence[pa.Array]
+) -> Iterator[tuple[Function, Sequence[pa.Array]]]:
+    """Each function with its state columns."""
+    first = 0
+    for function in functions:
+        last = first + len(function.family.state)
+        yield function, states[first:last]
+        first = last
+
+
+def _folded(functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]) -> States:
+    """The states of functions; NULL for groups without rows, which families never see."""
+    some = _Some.of(groups)
+    if not len(some.present):
+        return [pa.nulls(groups.n, type_) for _, type_ in _state_columns(functions)]
+    return some.spread(_states(functions, some.groups, named))
+
+
+def _added(functions: Sequence[Function], groups: Groups, states: Sequence[pa.Array]) -> States:
+    """Merge states of functions, for groups that all have some."""
+    pairs = _by_function(functions, states)
+    return [column for f, held in pairs for column in f.family.merge(groups, held)]
+
+
+def _added_where(
+    has: Mask, functions: Sequence[Function], groups: Groups, states: Sequence[pa.Array]
+) -> States:
+    """The same where only the marked states are there."""
+    some = _Some.of(groups if has.all() else groups.where(has))
+    if not len(some.present):
+        return [pa.nulls(groups.n, column.type) for column in states]
+    return some.spread(_added(functions, some.groups, _those(states, has)))
+
+
+def _finished(functions: Sequence[Function], states: Sequence[pa.Array]) -> list[pa.Array]:
+    return [flat(f.family.finish(held)) for f, held in _by_function(functions, states)]
+
+
+def _finished_with(
+    functions: Sequence[Function],
+    has: Mask,
+    states: Sequence[pa.Array],
+    spare: Groups,
+    named: Mapping[str, pa.Array],
+) -> list[pa.Array]:
+    """The results of functions over the marked states and over spare rows; NULL without both."""
+    held, extra = np.flatnonzero(has), _Some.of(spare)
+    states = _those(states, has)
+    if len(extra.present):
+        folded = _states(functions, extra.groups, named)
+        states = [_after(a, b) for a, b in zip(states, folded, strict=True)]
+    every = _Some.of(Groups(np.concatenate([held, extra.present]), len(has)))
+    if not len(every.present):
+        return [pa.nulls(len(has), f.result) for f in functions]
+    states = _merged(every.groups, states, partial(_added, functions))
+    return every.spread(_finished(functions, states))
+
+
 class FunctionsOverRows(Protocol):
     """Functions that are folded over rows, and the columns that they read, each once."""
 
@@ -185,9 +306,12 @@ class FunctionsOverRows(Protocol):
 
 def states_of(rule: FunctionsOverRows, groups: Groups, arguments: Sequence[pa.Array]) -> States:
     """The states of the functions, for groups that all have rows."""
-    named = dict(zip(rule.inputs, arguments, strict=True))
+    return _states(rule.functions, groups, dict(zip(rule.inputs, arguments, strict=True)))
+
+
+def _states(functions: Sequence[Function], groups: Groups, named: Mapping[str, pa.Array]) -> States:
     states: States = []
-    for function in rule.functions:
+    for function in functions:
         states += function.family.fold(groups, [named[name] for name in function.inputs])
     return states
 
@@ -202,8 +326,7 @@ class _Some:
 
     @staticmethod
     def of(groups: Groups) -> _Some:
-        has = np.zeros(groups.n, np.bool_)
-        has[groups.codes] = True
+        has: Mask = groups.counts > 0
         present = np.flatnonzero(has)
         if len(present) == groups.n:
             return _Some(present, groups, groups.n)

@@ -108,6 +108,7 @@ class ShedAnswer(WindowAnswer):
     of a group. `spreads` have the spread of the values of each mean and sum. `sums` says that some
     estimate also depends on how many tuples happened to be kept. `excess` has the sum of the excess
     of tuples (`sieve.py`). Over a join that sheds, `estimated` has the estimated number of pairs.
+    `sampled` has the number of kept tuples that `spreads` are of, where it is not that of all.
     """
 
     rate: float
@@ -118,6 +119,7 @@ class ShedAnswer(WindowAnswer):
     sums: bool
     estimated: str | None = None
     excess: str | None = None
+    sampled: str | None = None
 
     shown: ClassVar[tuple[ShownFigure, ...]] = SHED_SHOWN
 
@@ -171,14 +173,37 @@ class ShedWindows(AnswerBatch):
         ends = integers(flat(rows.column("window_end")))
         if not len(ends):
             return
-        self.rows_shed += self._shed(rows, ends)
         first = np.flatnonzero(run_starts(ends))[-MOST_WINDOWS:]
+        if self._columns.sampled is not None and not self._sheds(rows):
+            self._tell_whole(rows, ends, first)
+            return
+        self.rows_shed += self._shed(rows, ends)
         groups = self._groups(rows.slice(first[0]))
         bounds = [*(first - first[0]).tolist(), len(groups.kept)]
         for start, stop in pairwise(bounds):
             self._tell(int(ends[first[0] + start]), groups.part(start, stop))
+        self._forget()
+
+    def _forget(self) -> None:
         for end_us in sorted(self._told)[:-MOST_WINDOWS]:
             del self._told[end_us]
+
+    def _sheds(self, rows: pa.Table) -> bool:
+        """Whether some tuple of these windows was shed."""
+        columns = self._columns
+        return not columns.column(rows, TUPLES).equals(columns.column(rows, columns.counts))
+
+    def _tell_whole(self, rows: pa.Table, ends: Ints, first: Ints) -> None:
+        """Windows of which nothing was shed: no error, and no concept, which costs a sort."""
+        tuples = self._columns.column(rows, TUPLES).to_numpy()
+        estimates = bool(self._columns.sums or self._columns.spreads)
+        for start, stop in pairwise([*first.tolist(), len(ends)]):
+            count = int(tuples[start:stop].sum())
+            told = self._told_of(int(ends[start]), count, count)
+            told |= {_ERRORS: 0.0, _ESTIMATED: (stop - start) * estimates}
+            self._told[int(ends[start])] = told
+        self._newest = None
+        self._forget()
 
     def counts(self) -> dict[str, int]:
         return {"shed": self.rows_shed}
@@ -210,6 +235,10 @@ class ShedWindows(AnswerBatch):
         if columns.state is not None:
             tuples = columns.column(rows, TUPLES).to_numpy()
             rest = 1 - kept / np.maximum(tuples, 1)
+            if columns.sampled is not None:
+                # A part of the tuples was not to be shed, and adds nothing to the error.
+                sampled = columns.column(rows, columns.sampled).to_numpy()
+                rest *= (tuples - kept + sampled) / np.maximum(tuples, 1)
         elif columns.estimated is not None:
             tuples = np.rint(columns.column(rows, columns.estimated).to_numpy()).astype(np.int64)
         spreads = [_spread(columns.column(rows, name)) for name in columns.spreads]

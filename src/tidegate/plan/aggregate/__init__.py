@@ -1,1 +1,1 @@
-"""Aggregates in a plan: what is asked of one, how it is answered, and over which window."""
+"""Planning of aggregates: the lowered call, its answer, and its window."""

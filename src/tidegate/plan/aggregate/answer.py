@@ -1,4 +1,4 @@
-"""Which answer an aggregate gets: by its clause, or by the process that it runs."""
+"""Chooses the answer of an aggregate: by its clause, or for a process of the user."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ANSWERS: dict[str, Callable[[AskedAggregate, WindowPlan, Any], PlannedAnswer]] =
     "BALANCE": plan_balance,
     "EMIT": plan_emit,
 }
-"""By the word of the clause that asks for it, which comes with the call. Other clauses leave the
-answer as it is; two of these are not on one aggregate."""
+"""The planner for each clause, by its word; it is called with the clause. Other clauses do not
+change the answer. An aggregate has at most one of these."""
 
 
 def plan_answer(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
-    """How an aggregate is answered: as a clause of it says, else exactly."""
+    """The answer that a clause of the aggregate asks for, else the exact one."""
     for clause in asked.base.clauses:
         if clause.word in ANSWERS:
             return ANSWERS[clause.word](asked, window, clause)
@@ -39,9 +39,9 @@ def plan_answer(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
 
 
 def plan_process(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
-    """The rows that a process gives: its one function has a list of them for each group.
+    """The answer of a process: its single function returns a list of rows for each group.
 
-    They come in its place, as the columns o*.
+    The columns o* of these rows replace the list.
     """
     base = asked.base
     assert isinstance(base, WindowProcess)

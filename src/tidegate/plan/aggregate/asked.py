@@ -1,4 +1,4 @@
-"""What a query asks of an aggregate, over the columns of its prefixes, and how it is answered."""
+"""An aggregate after lowering (its columns and functions), and the plan for its answer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tidegate.schema import type_name
 
 @dataclass(frozen=True)
 class AskedAggregate:
-    """An aggregate node whose keys are the columns k*, and its arguments the columns x*.
+    """A lowered aggregate: its keys are the columns k*, its arguments the columns x*.
 
-    `functions` are those of its select list, a0, a1 and so on; `texts` says what all of these are
-    in the words of the query. `kept` is what a checkpoint has of the subquery.
+    `functions` are the aggregates of the select list, named a0, a1 and so on. `texts` maps all
+    these names to the text of the query. `kept` is the checkpoint's record of the subquery.
     """
 
     unit: Unit
@@ -48,33 +48,33 @@ class AskedAggregate:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The keys as the query calls them."""
+        """The names of the keys in the query."""
         return tuple(name for name, _ in self.base.keys)
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """The types of keys and functions."""
+        """The types of the columns of keys and functions."""
         return dict(self.keys) | {f.name: f.result for f in self.functions}
 
     @property
     def places(self) -> dict[str, str]:
-        """The columns of functions by their names in the query."""
+        """The column of each function, by its name in the query."""
         named = zip(self.base.aggregates, self.functions, strict=True)
         return {name: function.name for (name, _), function in named}
 
     @property
     def lines(self) -> list[str]:
-        """What it computes, for the fingerprint."""
+        """Keys and functions, for the fingerprint."""
         keys = [f"key {name} {type_}" for name, type_ in self.keys]
         return [*keys, *function_lines(self.functions)]
 
     def answered(self, answer: WindowAnswer) -> PlannedAnswer:
-        """An answer of which the results of the functions are the columns of the query."""
+        """An answer whose function results are the query's columns, without further steps."""
         ports = window_ports(self.unit, self.base, self.columns, self.texts)
         return PlannedAnswer(answer, self.functions, self.prefixes, *ports)
 
     def state_lines(self, clauses: Sequence[str]) -> list[str]:
-        """What a state of it is made of: tuples, what clauses say of these, and groups."""
+        """What its state depends on: the input tuples, clauses that change them, and the keys."""
         inputs = (line for leaf in self.leaves for line in input_lines(leaf))
         keys = (f"group by {self.texts[name]} ({type_name(type_)})" for name, type_ in self.keys)
         return [*inputs, *clauses, *keys]
@@ -82,14 +82,15 @@ class AskedAggregate:
 
 @dataclass(frozen=True)
 class PlannedAnswer:
-    """How an aggregate is answered: the functions whose states that takes, and what follows.
+    """A planned answer: the functions whose states are kept, and the steps after them.
 
-    `ports` are over the columns of these functions, or over those of the answer where that is
-    `from_states`; `after` says for the fingerprint what they do, and `shown` in the words of the
-    query. `lines` say it of the answer for the fingerprint, `clauses` in the words of the query.
-    `panes` are those of the window where they are cut otherwise, and `operator` closes windows;
-    over sessions it is `sessions`, with a `session_spec`.
-    `by_key` is the clause that needs all tuples of a key in one place, where one does.
+    - `ports` read the columns of these functions, or the columns of the answer if it is
+      `from_states`.
+    - `after` describes the ports for the fingerprint, `shown` in the words of the query.
+    - `lines` describe the answer for the fingerprint, `clauses` in the words of the query.
+    - `panes` replace the window's panes if they are cut differently.
+    - `operator` closes windows; over sessions it is `sessions`, with a `session_spec`.
+    - `by_key` names the clause that needs all tuples of a key in one place; None if there is none.
     """
 
     answer: WindowAnswer
@@ -108,18 +109,18 @@ class PlannedAnswer:
 
     @property
     def parts(self) -> list[Function]:
-        """The functions that fold, also those that one function stands for."""
+        """The functions that fold; a function that stands for several is replaced by those."""
         return [part for function in self.functions for part in function.parts]
 
 
 Renaming = Callable[[Texts, RecordedSubquery | None], Mapping[str, str]]
-"""Names for argument columns, by their names here; given what each is, and what is kept."""
+"""Returns names of argument columns, by their names here; takes their texts and the kept record."""
 
 
 def asked_of(
     unit: Unit, base: Aggregate, front: Prefixing, kept: RecordedSubquery | None, stored: Renaming
 ) -> AskedAggregate:
-    """Lower what is below an aggregate: its prefixes, and its functions over their columns."""
+    """Lower an aggregate: the prefixes below it, and its functions over their columns."""
     leaves = front.leaves(base.child)
     calls = _coerced([call for _, call in base.aggregates], leaves[0], front)
     given = dict.fromkeys(argument for call in calls for argument in call.arguments)
@@ -155,7 +156,7 @@ def asked_of(
 
 
 def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> list[AggregateCall]:
-    """The calls with Spark's casts; the types of all arguments are asked for at once."""
+    """The calls with Spark's casts. The types of all arguments are resolved in one request."""
     arguments = [leaf.over(a) for call in calls for a in call.arguments]
     types = iter(front.types(leaf, arguments))
     made = [call.coerced([next(types) for _ in call.arguments]) for call in calls]
@@ -165,7 +166,7 @@ def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> li
 
 
 def call_text(function: Function, texts: Texts) -> str:
-    """A function as a record has it, by its name in SQL where it has one."""
+    """The text of a function in a record, with its SQL name if it has one."""
     definition, given = function.definition, [texts.get(a, a) for a in function.arguments]
     text = definition.written(given, function.parameters)
     if definition.form is not None or not definition.sql:

@@ -1,4 +1,4 @@
-"""An aggregate WITH BALANCE: the states that it keeps, and which of its aggregates are trimmed."""
+"""Plans WITH BALANCE: which aggregates may be trimmed, and which states are kept."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tidegate.query.node import Aggregate
 
 
 def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) -> PlannedAnswer:
-    """How the functions of an aggregate are balanced, and the functions whose states that takes.
+    """Plan an aggregate WITH BALANCE.
 
-    One state holds the tuples for all that are trimmed: users' aggregates, unless windows overlap
-    so much that they share the exact work, or whatever a sample can answer where that is asked for.
-    All others are folded where tuples are read, which makes a group one partial however many tuples
-    it has.
+    One state holds the tuples for all functions that may be trimmed. These are users' aggregates,
+    unless windows overlap so much that they share the exact work; with TRIM ALL they are all
+    functions that a sample can answer. The other functions are folded where tuples are read, so a
+    group is one partial, however many tuples it has.
     """
     functions, texts = asked.functions, asked.texts
     rules = Answering(
@@ -87,7 +87,7 @@ def _answer(rules: Answering, function: Function, held: bool, seed: int, text: s
 
 
 def _sample(rules: Answering, function: Function, seed: int) -> Function:
-    """Who samples the tuples of a trimmed group."""
+    """The sampling function for a trimmed group."""
     rule: Sampling | Ranking
     if function.definition.estimate == QUANTILES:
         kind, rule = RANKED.name, Ranking(seed, function.parameters, rules.error, rules.confidence)
@@ -99,7 +99,7 @@ def _sample(rules: Answering, function: Function, seed: int) -> Function:
 
 
 def _exact_places(base: Aggregate) -> dict[str, exp.Expression]:
-    """The columns of a bound, by name, where all aggregates are exact."""
+    """The query's columns by name, if every aggregate is exact."""
     places: dict[str, exp.Expression] = {EXACT: exp.true()}
     for i, (name, _) in enumerate(base.aggregates):
         places |= dict.fromkeys(interval_names(name), column(f"a{i}"))

@@ -1,4 +1,4 @@
-"""Plans EMIT EVERY: panes are cut at its marks, and rows happen at these."""
+"""Plans EMIT EVERY: panes are also cut at its marks, and rows are emitted at marks."""
 
 from __future__ import annotations
 

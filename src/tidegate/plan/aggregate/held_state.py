@@ -1,4 +1,4 @@
-"""Names the states that an aggregate stores, and says what each is, for queries that go on."""
+"""Names the stored states of an aggregate, so that a changed query can resume from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.schema import type_name
 
 
 def stored_answer(asked: AskedAggregate, planned: PlannedAnswer) -> tuple[PlannedAnswer, Record]:
-    """An answer over states by the names that a checkpoint has for them, and what each is."""
+    """The answer with its states renamed as in the checkpoint, and the record of each state."""
     held = {f.name: _held(f, asked.texts) for f in planned.functions}
     stored = stored_names(held, asked.kept, "a", reuse=True)
     columns = {stored[name]: text for name, text in held.items()}
@@ -29,7 +29,7 @@ def stored_answer(asked: AskedAggregate, planned: PlannedAnswer) -> tuple[Planne
 
 
 def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:
-    """The same over states that a checkpoint has under other names."""
+    """The answer with its states renamed."""
     own = planned.answer.from_states  # ports are over columns of the answer
     return replace(
         planned,
@@ -40,7 +40,7 @@ def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:
 
 
 def _held(function: Function, texts: Texts) -> str:
-    """The state of a function as a record has it; of a user's own also how it is stored."""
+    """The text of a function's state in a record; for a user's function also how it is stored."""
     inside = function.definition.inside(function.parameters)
     if inside is not None:
         parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"

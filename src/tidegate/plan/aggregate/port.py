@@ -1,4 +1,4 @@
-"""What follows an aggregate for each that takes its rows: HAVING, select list, ORDER BY, LIMIT."""
+"""Plans the steps after an aggregate, one port per reader: HAVING, select list, ORDER BY, LIMIT."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def window_ports(
     texts: Texts,
     places: Mapping[str, exp.Expression] | None = None,
 ) -> Ports:
-    """The ports of a unit over the columns k* and a* of its aggregate, and their lines.
+    """The ports of a unit over the columns k* and a* of its aggregate, and their texts.
 
-    `types` are those of these columns, and `texts` what the query calls them; the lines are for the
-    fingerprint, those by port for what a checkpoint records. `places` says what columns of the
-    aggregate are over these, where they are others than the keys and the functions in their order.
+    `types` are the types of these columns, `texts` their names in the query. `places` maps the
+    aggregate's columns to expressions over them; without it they are the keys and functions in
+    order. The second result is for the fingerprint, the third, by port, for the checkpoint's
+    record.
     """
     known = dict.fromkeys(WINDOW, TIME) | dict(types)
     ports, lines, shown = [], [], []
@@ -62,7 +63,7 @@ def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) ->
 
 
 def _port(suffix: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
-    """What was gathered, bound to kernels."""
+    """A port from a suffix, bound to kernels."""
     orders = (*suffix.order, *(suffix.ranked.order if suffix.ranked is not None else ()))
     for part in (*suffix.where, *suffix.columns.values(), *(o.expression for o in orders)):
         require_deterministic(part, "SELECT")

@@ -1,4 +1,4 @@
-"""Aggregates over sessions: one subquery, with all tuples of a key at one instance."""
+"""Plans aggregates over sessions: one subquery, with all tuples of a key in one instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
 
 
 class SessionPlan(WindowPlan):
-    """`[SESSION GAP ... MAX ...]`: the open sessions of each group are kept."""
+    """`[SESSION GAP ... MAX ...]`: the state is the open sessions of each group."""
 
     def early(self, planned: PlannedAnswer, every_us: int) -> PlannedAnswer:
         return replace(
@@ -51,7 +51,7 @@ class SessionPlan(WindowPlan):
         )
 
     def _folding(self, partial: str | None) -> SessionFolding:
-        """Who folds: as the run says, else map tasks, unless a session may end before its gap."""
+        """Where tuples are folded: as the run says, else in map tasks; with MAX, never there."""
         if self.window.max_us is None:
             return _FOLDINGS[partial or BY_MAP.name]
         if partial == BY_MAP.name:

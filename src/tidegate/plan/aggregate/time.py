@@ -1,4 +1,4 @@
-"""Aggregates over windows of time: one subquery, or two where windows are closed in part."""
+"""Plans aggregates over time windows: one subquery, or two if its instances close only parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tidegate.route.partitioner import Partitioner
 
 
 class TimeWindowPlan(WindowPlan):
-    """`[RANGE ... SLIDE ...]`: states of panes are kept, and merged for each window."""
+    """`[RANGE ... SLIDE ...]`: the state is panes, which are merged for each window."""
 
     @property
     def panes(self) -> WindowPanes:
@@ -88,7 +88,7 @@ class TimeWindowPlan(WindowPlan):
             yield _merging(merging, context, len(ports), planned)
 
     def _check_windows(self, most: int | None) -> None:
-        """Refuse a slide so short that every tuple makes more rows than anybody can have meant."""
+        """Raises if the slide puts every tuple into more windows than the run allows."""
         count = self.panes.windows_of_tuple
         if most is not None and count > most:
             raise QueryError(
@@ -101,7 +101,7 @@ class TimeWindowPlan(WindowPlan):
 
 
 class CalendarPlan(TimeWindowPlan):
-    """`[RANGE ... TIME ZONE ...]`: the same with panes as long as a calendar says."""
+    """`[RANGE ... TIME ZONE ...]`: the same with calendar panes, which differ in length."""
 
     @property
     def panes(self) -> WindowPanes:
@@ -123,7 +123,7 @@ def _placement(asked: AskedAggregate, planned: PlannedAnswer, context: Context) 
 
 
 def _with_merges(partitioner: Partitioner, functions: Sequence[Function]) -> Partitioner:
-    """The partitioner, or one in its stead; refuse to split keys of what has no method merge."""
+    """The partitioner, or a replacement; raises if it splits keys and a function has no merge."""
     users = [f.parameters[0] for f in functions if f.definition is USER]
     for user in users:
         if type(user).merge is not Aggregator.merge:
@@ -141,9 +141,9 @@ def _with_merges(partitioner: Partitioner, functions: Sequence[Function]) -> Par
 
 
 def _part_ports(operator: WindowAggregate, offset_us: int) -> tuple[Port, ...]:
-    """The states of windows as rows, for the subquery that merges them.
+    """Ports that pass the states of windows as rows to the merging subquery.
 
-    Where the aggregate finishes some windows itself, also their rows.
+    If the aggregate finishes some windows itself, another port passes their rows.
     """
     spec = operator.spec
     schemas = [spec.window_schema, *([spec.result_schema] if operator.finishes else [])]
@@ -161,7 +161,7 @@ def _part_ports(operator: WindowAggregate, offset_us: int) -> tuple[Port, ...]:
 def _merging(
     operator: MergeWindows, context: Context, inputs: int, planned: PlannedAnswer
 ) -> Lowered:
-    """The subquery that finishes windows of the one before it."""
+    """The second subquery, which merges and finishes the windows of the first."""
     origins = [context.newest(port) for port in range(inputs)]
     columns = [{name: column(name) for name in origin.schema.names} for origin in origins]
     leaves = tuple(Leaf(o, (), named) for o, named in zip(origins, columns, strict=True))

@@ -1,4 +1,4 @@
-"""Aggregates over windows of tuples, whose state is the tuples themselves."""
+"""Plans aggregates over tuple windows, whose state is the tuples themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.plan.stored_name import stored_names
 
 
 class TupleWindowPlan(WindowPlan):
-    """`[ROWS ... SLIDE ...]`: the tuples of a group are counted in their order."""
+    """`[ROWS ... SLIDE ...]`: counts the tuples of a group in the total order."""
 
     def stored(self, arguments: Texts, kept: RecordedSubquery | None) -> Mapping[str, str]:
         return stored_names(arguments, kept, "x")

@@ -1,4 +1,4 @@
-"""What a plan asks of a window: the operator that it takes, and what a state of it depends on."""
+"""The interface of window plans: the operator for a window, and what its state depends on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tidegate.route.registry import partitioner_of
 
 
 class WindowPlan(ABC):
-    """A kind of window; derive from it, and add a line to `WINDOWS` in `windows.py`.
+    """The plan of one kind of window. Derive from it, and add a line to `WINDOWS` in `windows.py`.
 
-    It is made anew for each aggregate, from the `window` of the node.
+    It is created for each aggregate, from the `window` of the node.
     """
 
     def __init__(self, window: Any) -> None:
@@ -28,7 +28,7 @@ class WindowPlan(ABC):
 
     @property
     def panes(self) -> WindowPanes:
-        """The panes of its windows, for answers that need them."""
+        """The panes of its windows; called for answers that need panes."""
         raise QueryError(
             "WITH",
             "this clause is for windows of time",
@@ -37,7 +37,7 @@ class WindowPlan(ABC):
         )
 
     def early(self, planned: PlannedAnswer, every_us: int) -> PlannedAnswer:
-        """The same with rows of open windows at multiples of a time; refused before where not."""
+        """The answer with rows of open windows at multiples of a time."""
         raise NotImplementedError(f"[{self.window}] has no early rows")
 
     def shares_work(self, function: Function) -> bool:
@@ -45,9 +45,9 @@ class WindowPlan(ABC):
         return False
 
     def stored(self, arguments: Texts, kept: RecordedSubquery | None) -> Mapping[str, str]:
-        """The names of the argument columns, where they are stored; `arguments` says what each is.
+        """The names of the argument columns in the state; `arguments` gives the text of each.
 
-        A checkpoint may have other names for them: `kept` is what it has.
+        A resumed checkpoint may have other names: `kept` is its record.
         """
         return {name: name for name in arguments}
 
@@ -55,19 +55,19 @@ class WindowPlan(ABC):
     def subqueries(
         self, asked: AskedAggregate, planned: PlannedAnswer, context: Context
     ) -> Iterator[Lowered]:
-        """The subqueries of an aggregate over it; the last one has the ports of the unit."""
+        """The subqueries of an aggregate over it; the last one has the unit's ports."""
 
 
 def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
-    """Who places tuples: as the aggregate says, else as the run does."""
+    """The partitioner of the aggregate's clause, else of the run."""
     if asked.base.partitioner is None:
-        chosen = context.choices.partitioner
-        return chosen if asked.kept is None else chosen.going_on(asked.kept.record.state)
+        chosen, again = context.choices.partitioner, context.choices.again
+        return chosen if asked.kept is None else (again or chosen).going_on(asked.kept.record.state)
     return partitioner_of(asked.base.partitioner, "partitioner")
 
 
 def partitioner_by_key(asked: AskedAggregate, context: Context) -> Partitioner:
-    """The same where all tuples of a key must be in one place; refuse one that splits keys."""
+    """The same where a key's tuples must be in one place; raises if it splits keys."""
     return in_one_place(
         asked_partitioner(asked, context),
         "may split the tuples of a key only over windows of time, whose parts can be merged",
@@ -77,7 +77,7 @@ def partitioner_by_key(asked: AskedAggregate, context: Context) -> Partitioner:
 
 
 def in_one_place(partitioner: Partitioner, why: str, got: str, more: str = "") -> Partitioner:
-    """The partitioner where it keeps the tuples of a key together; refuse one that does not."""
+    """The partitioner if it keeps the tuples of a key together; raises if not."""
     found = partitioner.in_one_place()
     if found is None:
         raise QueryError(f"partitioner {partitioner.text}", why, got, f"Use {Hash.name}{more}.")

@@ -1,6 +1,6 @@
-"""How windows are planned, by the class that a query has for each.
+"""The table of window plans, by the query's window class.
 
-A kind of window that derives from another is planned as that one, unless it has a line of its own.
+A window class without its own line is planned like its nearest base class that has one.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ WINDOWS: dict[type, type[WindowPlan]] = {
 
 
 def window_plan(window: object) -> WindowPlan:
-    """What a plan asks of a window."""
+    """The plan of a window."""
     return next(WINDOWS[kind] for kind in type(window).__mro__ if kind in WINDOWS)(window)

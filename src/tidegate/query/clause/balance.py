@@ -17,19 +17,17 @@ COSTLY, ALL = "costly", "all"
 TRIMMED = {COSTLY: (OWN,), ALL: (OWN, QUANTILES, *MOMENTS)}
 """The kinds of estimates that are trimmed, by the value of TRIM.
 
-The others than a user's own cost so little per tuple that holding the tuples, for a sample to be
-drawn later, costs more than trimming saves.
-"""
+Aggregates other than users' own cost little per tuple. Holding their tuples for a later sample
+would cost more than trimming saves."""
 
 
 @dataclass(frozen=True)
 class Balance(Within):
-    """Samples groups of the fullest buckets; each row is within `error` in the share `confidence`
-    of cases.
+    """Samples groups of full buckets; each row is within `error` with probability `confidence`.
 
     A window is trimmed only if that saves at least the share `saving` of its tuples. Groups with
-    fewer than `cold_rows` tuples are exact; None takes the mean group of each window. `trim` says
-    which aggregates are trimmed, a key of `TRIMMED`.
+    fewer than `cold_rows` tuples are exact; None stands for the mean group of each window. `trim`
+    says which aggregates are trimmed, a key of `TRIMMED`.
     """
 
     word: ClassVar = "BALANCE"

@@ -30,8 +30,8 @@ class Clause:
       method `called` if the class has one, else the fields. `example` is a call of it.
     - `beside` adds columns of the aggregate's type after each aggregate; its entries are endings of
       their names. `last` adds columns at the end, with their types.
-    - `sheds`: tuples are dropped for it. `early`: rows come before the last one of their window and
-      group. `whole`: it is for a whole query, also a UNION ALL.
+    - `sheds`: it drops tuples. `early`: rows come before the last one of their window and group.
+      `whole`: it belongs to a whole query, even a UNION ALL.
     - `only_for` and `remedy` go into the error if the query has nothing to put it on.
 
     Lowering finds a clause on an aggregate or a join by its word.

@@ -312,7 +312,7 @@ def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
     mean = exp.Div(this=total, expression=number)
 
     def error(sign: int) -> exp.Expression:
-        """Of a ratio: that of the sum less what goes with the number, by the number."""
+        """Of a ratio: the sum's error minus the mean times the count's error, per count."""
         beside = exp.Mul(this=exp.Paren(this=mean.copy()), expression=sums.signed(counted, sign))
         rest = exp.Sub(this=sums.signed(of, sign), expression=beside)
         return exp.Paren(this=exp.Div(this=exp.Paren(this=rest), expression=number.copy()))

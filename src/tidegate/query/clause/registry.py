@@ -14,7 +14,7 @@ _TABLE = (
     ("latency", "LatencyTarget"),
     ("emit", "EmitEvery"),
 )
-"""A new clause is a line here: its file and its class. Messages list the clauses in this order."""
+"""A new clause is a line here: its file and its class. Messages list clauses in this order."""
 
 CLAUSES: dict[str, type[Clause]] = {
     made.word: made

@@ -1,1 +1,1 @@
-"""The Python API's arguments: how they are read, and advice for what is not there."""
+"""Arguments of the Python API: how they are read, and advice for names that do not exist."""

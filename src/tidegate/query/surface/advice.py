@@ -1,7 +1,7 @@
-"""Reads tables of advice for users who write something that does not exist here.
+"""Reads tables of advice for names that users expect and that do not exist here.
 
 An entry is `about :: where: requirement; got something. Remedy.` and may continue in indented
-lines. Only the requirement is mandatory. An entry without a remedy says that there is no way yet.
+lines. Only the requirement is mandatory. An entry without a remedy means that there is no way yet.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def _example(given: object) -> str:
 
 
 def _said(value: object) -> str:
-    """The wrong value, for the message; a function is shown as not called."""
+    """The wrong value as text for the message; a function is described as not called."""
     name = getattr(value, "__name__", None)
     return f"{name} without parentheses" if callable(value) and name else repr(value)
 

@@ -37,7 +37,7 @@ def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]
 
 
 def _unexpected(signature: inspect.Signature, named: Mapping[str, object]) -> str | None:
-    """A misspelt argument is reported before the argument that is missing because of it."""
+    """An unknown argument's name: it is reported before the missing one it was meant for."""
     known = signature.parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
         return None

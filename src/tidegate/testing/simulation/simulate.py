@@ -155,7 +155,7 @@ def simulate(
     a place, once for each start. `read` gives the rows that a reader sees in a place.
 
     The disk is simulated in memory. `files` are its files at the start, by path. A sink reaches it
-    by `tidegate.disk.current()`; only what the sink has synced there survives when the power fails.
+    by `disk.current()`; only what the sink has synced there survives when the power fails.
     Everything else that a sink uses is real. A driver can die before and after every call of the
     sink, and at every operation on the disk.
 

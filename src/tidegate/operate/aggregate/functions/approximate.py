@@ -78,7 +78,7 @@ APPROX_COUNT_DISTINCT = AggregateFunction(
     name="approx_count_distinct",
     python="approx_count_distinct",
     sql=("APPROX_COUNT_DISTINCT",),
-    doc="About how many different values are not NULL, with this relative standard deviation.",
+    doc="About how many different values there are; `rsd` is the relative deviation.",
     arguments=(ORDERED,),
     parameters=(Parameter("rsd", "relative standard deviation", 0.001, 0.39, default=0.05),),
     distinct="approx_count_distinct",
