@@ -150,6 +150,14 @@ def _durability(report: Report) -> str:
     )
 
 
+def _proof(report: Report) -> str:
+    return "\n".join(
+        f"| {case} | {of['cpu_ms']:.0f} ms | {of['digest_ms']:.1f} ms, {of['digest_percent']:.1f}% "
+        f"| {of['signature_ms']:.1f} ms, {of['signature_percent']:.1f}% |"
+        for case, of in report["medians"].items()
+    )
+
+
 def _readme_windows(report: Report) -> str:
     median = report["cases"][0]["median"]
     speeds = [f"{median[name]['rows_per_second'] / 1e6:.2f}" for name in ("tidegate", "spark")]
@@ -206,6 +214,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_PAGE, "strategies", lambda report: "\n".join(_strategies(report))),
     Figure(_PAGE, "driver_state", _driver_state),
     Figure(_PAGE, "durability_cost", _durability),
+    Figure(_PAGE, "proof_cost", _proof),
     Figure(_PAGE, "join_scan-sparse", _scan),
     Figure(_PAGE, "join_scan-kernel", _loop_alone),
     Figure(_PAGE, "join_scan-kernel", _loop_ns),

@@ -77,8 +77,8 @@ def main() -> None:
 def run(case: str, data: Path, work: Path) -> dict[str, float]:
     """One signed run in this process; the milliseconds are of one batch."""
     from tidegate.cli.main import invoke
-    from tidegate.driver.signing import ChainSigner
-    from tidegate.sink.digest import Digest
+    from tidegate.driver.checkpoint.signing import ChainSigner
+    from tidegate.sink.digest.digest import Digest
 
     digest, signing, begun = ThreadTime(), ThreadTime(), 0.0
     Digest.of = staticmethod(digest.of(Digest.of))  # type: ignore[method-assign]

@@ -20,10 +20,10 @@ import pytest
 from tests.checkpoints.keep import KEPT, ROWS_FILE
 from tests.checkpoints.query import run, write_half, write_tables
 from tests.checkpoints.test_kept import REFUSED
-from tidegate.disk import using
 from tidegate.errors import CheckpointError, StateError
 from tidegate.sink.memory import MemorySink
 from tidegate.state.seal import seal, unseal
+from tidegate.storage.disk import using
 from tidegate.testing.tap import DiskChange, TappedDisk
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"

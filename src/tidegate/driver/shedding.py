@@ -16,8 +16,8 @@ from typing import Any
 
 from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
-from tidegate.driver.replay import Replay
-from tidegate.driver.window_log import WindowDigest
+from tidegate.driver.checkpoint.replay import Replay
+from tidegate.driver.report.window_log import WindowDigest
 from tidegate.elastic.share import SHED, ShareRequest, share_text
 from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
 from tidegate.errors import OptionError
