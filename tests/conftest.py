@@ -23,7 +23,7 @@ WHOLE = (
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 TOGETHER = (
-    "browser/ cluster/ crash/ spark/test_crash_on_spark.py s3/ postgres/ kafka/ approx/ "
+    "browser/ cluster/ crash/ nemesis/ spark/test_crash_on_spark.py s3/ postgres/ kafka/ approx/ "
     "cli/test_calibrate.py docs/test_new_ "
     "docs/test_touched.py driver/test_change.py execute/resident/test_crew.py "
     "operate/aggregate/test_coverage.py property/test_balance.py property/test_bounds.py "

@@ -21,7 +21,7 @@ from tests.nemesis.schedule import SETTINGS
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m tests.nemesis", description=__doc__)
     parser.add_argument("setting", nargs="?", choices=SETTINGS, default="cluster")
-    parser.add_argument("--minutes", type=float, default=20.0, help="with faults (20)")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of rounds of faults (20)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=Path, metavar="FILE", help="add what happened to it")
     asked = parser.parse_args(arguments)

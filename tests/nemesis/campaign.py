@@ -1,4 +1,4 @@
-"""A campaign: the blows of a schedule against an arena, and what has become of the output."""
+"""A campaign: rounds of blows against an arena, and what has become of the output."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from tests.nemesis import query
 from tests.nemesis.arena import TICK_S, Arena
 from tests.nemesis.fault import Killed
-from tests.nemesis.schedule import Blow
+from tests.nemesis.schedule import Blow, Setting, drawn
 
-BOUND_S = 120.0
-"""Before the first fault, and after the last one, more rows must come within so long, again and
-again until all are there; a driver starts twice in that time on a machine that is busy otherwise.
-"""
+ROUND_S = 25.0
+"""So long blows follow each other; then the query must go on before there are more."""
+BOUND_S = 300.0
+"""Before the first fault, and when all faults of a round are healed, more rows must come within so
+long; a driver starts several times in that time, also on a busy machine."""
 LOOK_S = 1.0
 
 
@@ -58,12 +60,18 @@ class Campaign:
         self.report = Report(seed)
         self._begun = time.monotonic()
 
-    def run(self, blows: tuple[Blow, ...]) -> Report:
+    def run(self, setting: Setting, length_s: float) -> Report:
+        """Begin rounds for so long, and at least one."""
         report = self.report
         try:
             self.arena.feed.start()
             self._until_first_rows()
-            self._strike_all(blows)
+            until = time.monotonic() + length_s
+            for number in count():
+                self._strike_all(drawn(report.seed, ROUND_S, setting, number))
+                self._until_more()
+                if time.monotonic() >= until:
+                    break
             self._judge()
         except AssertionError as error:
             report.wrong.append(str(error))
@@ -79,6 +87,14 @@ class Campaign:
             assert time.monotonic() < until, f"the first rows must come within {BOUND_S} s"
             self._wait(LOOK_S)
         self._tell("the first rows are there")
+
+    def _until_more(self) -> None:
+        """Every output must get more rows than it has, however many lives that takes."""
+        before, until = self.arena.found(), time.monotonic() + BOUND_S
+        while any(len(rows) <= len(before[name]) for name, rows in self.arena.found().items()):
+            assert time.monotonic() < until, f"rows must come again within {BOUND_S} s"
+            self._wait(LOOK_S)
+        self._tell("rows come again")
 
     def _strike_all(self, blows: tuple[Blow, ...]) -> None:
         moments = [(blow.at_s, number, True) for number, blow in enumerate(blows)]

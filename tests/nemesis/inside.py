@@ -8,7 +8,7 @@ import sys
 from tests.nemesis.arena import Arena
 from tests.nemesis.campaign import Campaign
 from tests.nemesis.machine import prepare
-from tests.nemesis.schedule import SETTINGS, drawn
+from tests.nemesis.schedule import SETTINGS
 
 
 def main(asked: str) -> None:
@@ -16,8 +16,8 @@ def main(asked: str) -> None:
     given = json.loads(asked)
     setting = SETTINGS[given["setting"]]
     arena = Arena(prepare(setting.hosts) / "arena", setting.hosts)
-    blows = drawn(given["seed"], given["seconds"], setting)
-    print(Campaign(arena, given["seed"]).run(blows).as_json(), flush=True)
+    report = Campaign(arena, given["seed"]).run(setting, given["seconds"])
+    print(report.as_json(), flush=True)
 
 
 if __name__ == "__main__":

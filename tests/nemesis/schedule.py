@@ -127,13 +127,13 @@ ALONE = Setting(
 SETTINGS = {"cluster": CLUSTER, "alone": ALONE}
 
 
-def drawn(seed: int, length_s: float, setting: Setting) -> tuple[Blow, ...]:
-    """Blows in the order in which they strike, all healed when the time is over.
+def drawn(seed: int, length_s: float, setting: Setting, number: int = 0) -> tuple[Blow, ...]:
+    """The blows of a round, by its number, as they strike; all are healed when the time is over.
 
     The deck is dealt to its end before it is shuffled again, so that each kind comes equally often.
     Where a fault would touch what another one has struck, the next one of the deck comes first.
     """
-    chance = random.Random(f"nemesis {seed}")
+    chance = random.Random(f"nemesis {seed} {number}")
     blows: list[Blow] = []
     busy_until: dict[str, float] = {}
     hand: list[Fault] = []

