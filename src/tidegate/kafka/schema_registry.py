@@ -23,7 +23,7 @@ from tidegate.errors import OptionError, RunError, near
 from tidegate.remote.scheme import refuse_keys
 
 PREFIX = "TIDEGATE_REGISTRY_"
-"""The prefix of variables of the environment that are settings: TIDEGATE_REGISTRY_PASSWORD."""
+"""Settings of the schema registry, for example TIDEGATE_REGISTRY_PASSWORD."""
 
 SETTINGS = ("username", "password", "token", "ca", "config")
 """User and password, or a bearer token; a file of certificates; a file with the other settings."""
