@@ -1,6 +1,7 @@
 """Scaling by prediction and by thresholds, over the loads of section 8 and over trades; simulated.
 
     python benchmarks/autoscale.py
+    python benchmarks/autoscale.py --seconds 600    only the beginning of each load
 
 No query runs, and no clock is read: the model says what 36 instances at most would do, with windows
 of 60 seconds and a comparison of 13 nanoseconds, so that the highest rate needs 32 of them. All
@@ -16,12 +17,14 @@ Results go to benchmarks/results/autoscale.json, plots to docs/autoscale-*.png.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from measure import HERE, write_report
+from measure import PICTURES, write_report
 
 from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.dry_run import BUCKETS, simulated
@@ -35,7 +38,6 @@ from tidegate.model.join.simulation import JoinModel, scaled, timeline, wanted
 from tidegate.model.operation import Lookback
 from tidegate.testing import drive_join
 
-DOCS = HERE.parent / "docs"
 WINDOW_S = 60.0
 JOIN = JoinModel(
     window=Lookback(seconds=WINDOW_S), costs=JoinCosts(alpha=1.2e-8, beta=1e-7, sigma=0.01)
@@ -52,6 +54,9 @@ COLOURS = {
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=int, help="of each load; all of it unless given")
+    seconds = parser.parse_args().seconds
     content: dict[str, Any] = {
         "simulated": {
             "window_s": WINDOW_S,
@@ -65,7 +70,7 @@ def main() -> None:
         }
     }
     for name in LOADS:
-        experiment = EXPERIMENTS[name]()
+        experiment = begun(EXPERIMENTS[name](), seconds)
         runs = {
             policy: JOIN.prediction(experiment.trace, instances)
             for policy, instances in decided(experiment).items()
@@ -76,6 +81,15 @@ def main() -> None:
         if name in DRAWN:
             draw(DRAWN[name], experiment, runs)
     write_report("autoscale", content)
+
+
+def begun(experiment: Experiment, seconds: int | None) -> Experiment:
+    """The first so many seconds of an experiment, or all of it."""
+    if seconds is None:
+        return experiment
+    of = experiment.trace
+    trace = replace(of, times=of.times[:seconds], r=of.r[:seconds], s=of.s[:seconds])
+    return Experiment(trace, tuple(p for p in experiment.parts if p.start_s < seconds))
 
 
 def decided(experiment: Experiment) -> dict[str, npt.NDArray[np.int64]]:
@@ -176,7 +190,7 @@ def draw(name: str, experiment: Experiment, runs: dict[str, Prediction]) -> None
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.margins(x=0.01)
         axes.spines[["top", "right"]].set_visible(False)
-    path = DOCS / f"{name}.png"
+    path = PICTURES / f"{name}.png"
     figure.savefig(path, dpi=90)
     print(f"written to {path}")
 

@@ -4,6 +4,8 @@
     python benchmarks/autoscale_engine.py --seconds 30 --policies model --experiments section8-1
     python benchmarks/autoscale_engine.py --cores 16 --most 12 --seconds 240
                                                             loads that need 2 to 10 instances or so
+    python benchmarks/autoscale_engine.py --cores 3 --most 3 --beside 5 --policies model
+                                                            five runs at once, on 15 cores
 
 A scan join of two live streams follows the phases of the paper's section 8.1, or a trace like that
 of a stock market, shortened to `--seconds` with a window as many times shorter. The policy `model`
@@ -19,13 +21,15 @@ the driver's part of results is not divided among instances.
 
 A run that is 20 seconds later than its load is stopped, and says how much of the load was left.
 `autoscale.py` simulates the same. Results go to benchmarks/results/autoscale_engine.json, of other
-than two cores to autoscale_engine-N.json, with the instances and the latency of every second.
+than two cores to autoscale_engine-N.json, with the rate, the instances, what they compared, their
+latency and how busy they were in every second.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +50,7 @@ from measure import (
 from model_accuracy import RISE_S, WARM_S, factor_for, pilot_of, piloted
 from model_run import DISTANCE, LATE_S, STEP_S, Batch, held, run, shared, spread
 
-from tidegate.cli.sustainable import counts_up_to
+from tidegate.cli.command.sustainable import counts_up_to
 from tidegate.model.control.controller import UPPER
 from tidegate.model.join.experiment import EXPERIMENTS
 from tidegate.model.join.trace import Trace
@@ -109,6 +113,7 @@ def child(arguments: argparse.Namespace) -> None:
             "saso": next(iter(status["saso"].values())),
             "predicted": (status["predicted"] or {}).get("over_run"),
             "window_s": window.seconds,
+            "tuples_per_second": rates_of(trace),
             **seconds_of(ran.batches, arguments.seconds, most),
             "switches": [
                 {n: e[n] for n in ("batch", "instances", "before", "why", "control_ms")}
@@ -120,9 +125,10 @@ def child(arguments: argparse.Namespace) -> None:
 
 
 def seconds_of(batches: list[Batch], seconds: float, most: int) -> dict[str, Any]:
-    """Instances and latency by second, and the share of those that were saturated.
+    """By second the instances, their latency, what they compared and the share of CPU they used.
 
-    That is with tuples that waited long; `needlessly` where another instance could have been.
+    And the share of seconds that were saturated, that is with tuples that waited long;
+    `needlessly` where another instance could have been.
     """
     edges = np.arange(WARM_S, WARM_S + seconds + 1e-9)
     answered = spread(batches, np.array([float(b.answered) for b in batches]), edges)
@@ -134,13 +140,30 @@ def seconds_of(batches: list[Batch], seconds: float, most: int) -> dict[str, Any
     instances = np.array([batches[place].sample.instances for place in running])
     saturated = latency > SATURATED_S
     known = latency[np.isfinite(latency)] * 1e3
+    compared, cpu_s = (
+        spread(batches, np.array([float(amount) for amount in amounts]), edges)
+        for amounts in (
+            [b.sample.comparisons for b in batches],
+            [b.sample.cpu_s for b in batches],
+        )
+    )
     return {
+        "seconds": list(range(len(edges) - 1)),
+        "comparisons_per_second": compared.round().tolist(),
+        "cpu": (cpu_s / instances).round(4).tolist(),
         "latency_ms": percentiles(known),
         "saturated_share": round(float(saturated.mean()), 4),
         "needlessly_share": round(float((saturated & (instances < most)).mean()), 4),
         "instances": instances.tolist(),
         "latency_s": [round(float(v), 4) if np.isfinite(v) else None for v in latency],
     }
+
+
+def rates_of(trace: Trace) -> list[float]:
+    """Tuples of both sides that come in each second."""
+    both = (trace.r.sum(axis=1) + trace.s.sum(axis=1))[round(WARM_S / STEP_S) :]
+    found: list[float] = both.reshape(-1, round(1 / STEP_S)).mean(axis=1).round().tolist()
+    return found
 
 
 def highest(costs: Mapping[str, float], window_s: float, most: int) -> float:
@@ -179,13 +202,16 @@ def judged(one: dict[str, Any], few: Floats) -> dict[str, Any]:
     }
 
 
-def costs_of(counts: list[int], seconds: float, options: list[str]) -> dict[int, dict[str, float]]:
+def costs_of(
+    counts: list[int], seconds: float, options: list[str], cpus: Sequence[int] | None
+) -> dict[int, dict[str, float]]:
     """Pilots with each number of instances; each goes by what the one before it has measured."""
     known, found = FIRST_GUESS, dict[int, dict[str, float]]()
     for count in counts:
         factor = factor_for(known, pilot_of(count), seconds)
         limit_s = WARM_S + RISE_S + LATE_S + ENDING_S
-        known = in_child(__file__, "--child", f"pilot={count}={factor}", *options, limit_s=limit_s)
+        child_of = f"pilot={count}={factor}"
+        known = in_child(__file__, "--child", child_of, *options, limit_s=limit_s, cpus=cpus)
         found[count] = known
         print(f"{count} instances: {known}", flush=True)
     return found
@@ -225,7 +251,9 @@ def main() -> None:
     seconds, most = arguments.seconds, arguments.most
     options = ["--seconds", str(seconds), "--master", arguments.master]
     options += ["--most", str(most)]
-    costs = costs_of(counts_up_to(most), seconds, options)
+    # Pilots have as many cores as a run has.
+    cpus = sorted(os.sched_getaffinity(0))[:CORES] if arguments.beside > 1 else None
+    costs = costs_of(counts_up_to(most), seconds, options, cpus)
     found, few = dict[str, Any](), dict[str, Floats]()
     for name in arguments.experiments:
         window_s = trace_of(name, seconds, 1.0)[1].seconds

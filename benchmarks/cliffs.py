@@ -18,6 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,16 @@ def line_of(found: dict[str, Any]) -> str:
         return f"{found['case']}: not done in time, {budget}: FAILED"
     figures = f"{found['cpu_seconds']:.2f} s, {found['ratio']:.2f}x, {found['peak_mb']:.0f} MB"
     return f"{found['case']}: {figures}, {budget}{'' if found['passed'] else ': FAILED'}"
+
+
+def table(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """CPU seconds of each query, and how often those of the reference, in Markdown."""
+    yield "| query | CPU s | of the reference | allowed |"
+    yield "|---|---|---|---|"
+    for of in cases:
+        ratio = f"{of['ratio']:.1f}" if "ratio" in of else "not done in time"
+        seconds = f"{of['cpu_seconds']:.1f}" if "cpu_seconds" in of else "-"
+        yield f"| {of['case']} | {seconds} | {ratio} | {of['budget_ratio'] * TOLERANCE:.1f} |"
 
 
 def main() -> None:

@@ -16,57 +16,27 @@ missing. Ratios are those of the runs of one round. Results go to benchmarks/res
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import (
-    MASTER,
-    beside,
-    beside_argument,
-    common_arguments,
-    give,
-    in_child,
-    middle,
-    write_report,
+from grouped_case import (
+    Case,
+    case_parser,
+    chosen_cases,
+    figures_told,
+    input_of,
+    output_rows,
+    warm_costs,
 )
+from measure import MASTER, beside, give, in_child, middle, write_report
 
 WAYS = ("exact", "uniform", "concept")
 SHARE = 0.98
-FILE_ROWS = 1_000_000
-WARM_BATCHES = 1
 COSTS = ("seconds", "task_cpu_s", "map_ns_per_tuple", "instance_us_per_row")
 
 Told = dict[str, float]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A stream, its window, what groups are, and what is estimated of them."""
-
-    title: str
-    stream: str
-    time: str
-    window: str
-    slide: str
-    key: str | None
-    value: str
-    rows: int = 4_000_000
-    batch_rows: int = 500_000
-    function: str = "mean"
-    top: int | None = None
-    csv: bool = False
-
-    @property
-    def columns(self) -> list[str] | None:
-        """Those that are written; all of them into CSV."""
-        if self.csv:
-            return None
-        return [self.time, *([] if self.key is None else [self.key]), self.value]
 
 
 _RIDES = ("taxi?rate=11", "dropoff_time", "15 minutes", "15 minutes", "route", "fare")
@@ -89,42 +59,11 @@ out ten rows of a window, so that the ways put out the same number, and is looke
 alone. `taxi-csv` has all columns of a ride as text, as the streams of the dissertation have."""
 
 
-def write_input(case: Case, folder: Path) -> None:
-    """The rows of a generator as files; those that are there stay, also where two write at once."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet as pq
-
-    from tidegate.source.generator import open_generator
-
-    if (folder / "_done").exists():
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
-    source = open_generator(f"generator:{case.stream}&rows={case.rows}&seed=5", "s", case.time)
-    columns = case.columns or source.schema.names
-    for number, first in enumerate(range(0, case.rows, FILE_ROWS)):
-        last = min(first + FILE_ROWS, case.rows)
-        table: pa.Table = source.reader(first, last).read(columns).table
-        if case.csv:
-            pa.csv.write_csv(table, made / f"part-{number:05d}.csv")
-        else:
-            pq.write_table(table, made / f"part-{number:05d}.parquet")
-    (made / "_done").touch()
-    try:
-        made.rename(folder)
-    except OSError:  # another program was quicker
-        shutil.rmtree(made)
-
-
 def run(case: Case, way: str, session: Any, data: Path, work: Path, share: float = SHARE) -> Told:
     """One query to its end; what its batches took."""
     import tidegate as tg
 
-    query: Any = session.stream(str(data), time=case.time, name="s")
-    query = query.window(case.window, slide=case.slide)
-    if case.key is not None:
-        query = query.group_by(case.key)
+    query = case.query(session, data)
     query = query.agg(estimate=getattr(tg, case.function)(case.value), n=tg.count())
     if way != "exact":
         query = query.shed(share, by=way)
@@ -137,21 +76,15 @@ def run(case: Case, way: str, session: Any, data: Path, work: Path, share: float
         instances=2,
     )
     summary = started.wait()
-    warm = list(summary.reports)[WARM_BATCHES:]
-    told = summary.as_dict()
-    counts = [c for r in warm for c in r.instance_counts]
-    map_us, instance_us = (sum(c[n] for c in counts) for n in ("map_cpu_us", "cpu_us"))
-    rows, rows_out = sum(r.rows_in for r in warm), sum(r.rows_out for r in warm)
-    figures = next(iter(told["windows"].values()), {}).get("figures", {})
+    told, costs = summary.as_dict(), warm_costs(list(summary.reports))
+    map_us, instance_us = costs.pop("map_us"), costs.pop("instance_us")
+    figures = figures_told(summary)
     return {
-        "seconds": sum(r.seconds for r in warm),
-        "task_cpu_s": (map_us + instance_us) / 1e6,
-        "map_ns_per_tuple": map_us * 1e3 / rows,
-        "instance_us_per_row": instance_us / max(rows_out, 1),
-        "rows": rows,
-        "rows_out": rows_out,
+        **costs,
+        "map_ns_per_tuple": map_us * 1e3 / costs["rows"],
+        "instance_us_per_row": instance_us / max(costs["rows_out"], 1),
         "shed": told["rows_shed"] / told["rows_in"],
-        **{name: of["mean"] for name, of in figures.items() if name in ("kept", "error")},
+        **{name: figures[name] for name in ("kept", "error") if name in figures},
     }
 
 
@@ -180,17 +113,12 @@ def all_runs(case: Case, rounds: int, data: Path, work: Path) -> dict[str, Any]:
 def accuracy(exact: Path, estimated: Path, key: str | None) -> Told:
     """The error of the groups, as `approx.error` has it, and how many of them are gone."""
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
     from tidegate.approx.error import Metric, combined, relative
 
-    def rows(folder: Path) -> pa.Table:
-        return ds.dataset([str(f) for f in sorted(folder.rglob("*.parquet"))]).to_table()
-
     keys = ["window_end", *([] if key is None else [key])]
-    both = rows(exact).join(
-        rows(estimated).select([*keys, "estimate"]),
+    both = output_rows(exact).join(
+        output_rows(estimated).select([*keys, "estimate"]),
         keys=keys,
         join_type="left outer",
         right_suffix="_of_some",
@@ -293,31 +221,13 @@ def costs_table(cases: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    from dataclasses import replace
-
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--rows", type=int, help="rows of each stream, in place of the usual ones")
-    common_arguments(parser, rounds=3)
-    beside_argument(parser)
-    given = parser.parse_args()
-    unknown = [name for name in given.cases if name not in CASES]
-    if unknown:
-        parser.error(f"no case {unknown[0]}; there are {', '.join(CASES)}")
-    cases = {name: CASES[name] for name in given.cases or CASES}
-    if given.rows is not None:
-        size = max(given.rows // 8, 1_000)
-        cases = {n: replace(c, rows=given.rows, batch_rows=size) for n, c in cases.items()}
-    data = Path(given.data)
+    given = chosen_cases(case_parser(__doc__, CASES, rounds=3), CASES)
+    cases = {name: CASES[name].of_rows(given.rows, 8) for name in given.cases}
     if given.child:
         (case,) = cases.values()
         give(all_runs(case, given.rounds, Path(given.child), Path(given.work)))
         return
-    folders: dict[str, Path] = {}
-    for name, case in cases.items():
-        stem = case.stream.replace("?", "-").replace("&", "-").replace("=", "")
-        folders[name] = data / f"cod-{stem}-{'csv' if case.csv else case.key}-{case.rows}"
-        write_input(case, folders[name])
+    folders = {name: input_of(case, Path(given.data), "cod") for name, case in cases.items()}
 
     def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
         asked = [

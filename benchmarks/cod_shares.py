@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cod import CASES, WAYS, accuracy, run, write_input
+from cod import CASES, WAYS, accuracy, run
+from grouped_case import write_input
 from measure import DATA, write_report
 
 import tidegate as tg
@@ -26,7 +26,7 @@ SHARES = (0.5, 0.75, 0.9, 0.98)
 
 def errors(rows: int, data: Path) -> dict[str, Any]:
     """By share: the error, the groups that are missing and what was shed, by way."""
-    case = replace(CASES["taxi"], rows=rows, batch_rows=max(rows // 8, 1_000))
+    case = CASES["taxi"].of_rows(rows, 8)
     write_input(case, data / f"cod-shares-{rows}")
     session, found = tg.Session(master="none"), {}
     with tempfile.TemporaryDirectory() as folder:

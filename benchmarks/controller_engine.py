@@ -3,6 +3,7 @@
     python benchmarks/controller_engine.py                          two cores, an hour
     python benchmarks/controller_engine.py --cores 16 --loads spike step --policies nothing auto
     python benchmarks/controller_engine.py --beside 8               on 16 cores, two for each run
+    python benchmarks/controller_engine.py --query sliding --cores 16 --loads spike step
     python benchmarks/controller_engine.py --master none --seconds 20 --policies auto --loads spike
 
 A thread appends rows to a live source. A pilot run says how many rows a second the engine does with
@@ -13,6 +14,9 @@ happens; where it ends, it ends after two thirds (30 s of 90):
 - skew: half of the tuples have one key, of a query that cannot fold them before they are sent
 - slow: the busier of two executors runs for 40 percent of the time, which ends
 - killed: the busier of two executors is killed; Spark starts another
+
+`--query` is what loads other than `skew` ask for. `mean` folds rows where they are read, so reading
+is its bottleneck. `sliding` is a median over windows that slide ten times: its instances are.
 
 Each run is a process of its own: with `nothing` done, with `threshold` and `model`, which change
 instances, and with `auto`, which may shed within 10 percent, and split keys. `shedding` follows the
@@ -70,6 +74,23 @@ class Fault(Protocol):
     def strike(self, workers: Sequence[int], seconds: float, over: threading.Event) -> None: ...
 
 
+Ask = Callable[[tg.Stream], tg.Stream]
+
+QUERIES: Mapping[str, Ask] = {
+    "mean": lambda rows: (
+        rows.window("5 seconds").group_by("k").agg(a=tg.mean("v"), d=tg.stddev("v"), n=tg.count())
+    ),
+    "median": lambda rows: (
+        rows.window("5 seconds").group_by("k").agg(m=tg.median("v"), n=tg.count())
+    ),
+    "sliding": lambda rows: (
+        rows.window("5 seconds", slide="500 milliseconds")
+        .group_by("k")
+        .agg(m=tg.median("v"), n=tg.count())
+    ),
+}
+
+
 @dataclass(frozen=True)
 class EngineLoad:
     """What comes and what happens, at a part of the time."""
@@ -77,14 +98,17 @@ class EngineLoad:
     times_base: Callable[[float], float] = lambda at: 1.0
     hot: Callable[[float], float] = lambda at: 0.0
     """The part of the tuples that have one key."""
-    holistic: bool = False
-    """Whether the query computes a median, for which every tuple is sent to its instance."""
+    query: str | None = None
+    """The one of QUERIES that the load is for; None: any."""
+    instances: int = 1
     fault: Fault | None = None
 
-    @property
-    def site(self) -> str:
+    def asks(self, usual: str) -> str:
+        return self.query or usual
+
+    def site(self, usual: str) -> str:
         """Loads of one site have the same rate of the pilot."""
-        return f"{'median' if self.holistic else 'mean'}-{'cluster' if self.fault else 'local'}"
+        return f"{self.asks(usual)}-{'cluster' if self.fault else 'local'}"
 
 
 def _during(at: float) -> bool:
@@ -94,9 +118,9 @@ def _during(at: float) -> bool:
 LOADS: Mapping[str, EngineLoad] = {
     "spike": EngineLoad(times_base=lambda at: 3.0 if _during(at) else 1.0),
     "step": EngineLoad(times_base=lambda at: 2.0 if at >= BEGIN else 1.0),
-    "skew": EngineLoad(hot=lambda at: 0.5 if at >= BEGIN else 0.0, holistic=True),
-    "slow": EngineLoad(fault=SlowExecutor()),
-    "killed": EngineLoad(fault=KilledExecutor()),
+    "skew": EngineLoad(hot=lambda at: 0.5 if at >= BEGIN else 0.0, query="median", instances=2),
+    "slow": EngineLoad(instances=2, fault=SlowExecutor()),
+    "killed": EngineLoad(instances=2, fault=KilledExecutor()),
 }
 
 
@@ -124,16 +148,12 @@ def site(load: EngineLoad, master: str, work: Path) -> Iterator[tuple[str, list[
 
 
 def started(
-    master: str, load: EngineLoad, policy: str, work: Path
+    master: str, load: EngineLoad, query: str, policy: str, work: Path
 ) -> tuple[tg.MemorySource, tg.RunningQuery]:
     """A query that has answered its first batch: code is loaded, tasks are there."""
     source = tg.MemorySource(rows_of(0.0, 0.01, 1_000), time="t")
     session = tg.Session(master=master)
-    stream = session.stream(source, time="t").window("5 seconds").group_by("k")
-    if load.holistic:
-        asked = stream.agg(m=tg.median("v"), n=tg.count())
-    else:
-        asked = stream.agg(a=tg.mean("v"), d=tg.stddev("v"), n=tg.count())
+    asked = QUERIES[load.asks(query)](session.stream(source, time="t"))
     how: dict[str, Any] = {"sink": tg.sink.memory(), "checkpoint": str(work / "checkpoint")}
     if policy == "shedding":
         asked = asked.shed(up_to=0.95)
@@ -141,18 +161,17 @@ def started(
         asked = asked.latency(TARGET_S, error=ERROR, cost=CORES)
     else:
         how["policy"] = COUNTS[policy]
-    instances = 2 if load.fault or load.holistic else 1
-    query = asked.start(instances=instances, **how)
-    while query.status()["batch"] < 0:
+    running = asked.start(instances=load.instances, **how)
+    while running.status()["batch"] < 0:
         time.sleep(0.1)
-    return source, query
+    return source, running
 
 
-def pilot(name: str, master: str, work: Path) -> float:
+def pilot(name: str, usual: str, master: str, work: Path) -> float:
     """Rows a second of the engine with the instances that runs begin with."""
-    load = next(load for load in LOADS.values() if load.site == name)
+    load = next(load for load in LOADS.values() if load.site(usual) == name)
     with site(load, master, work) as (where, _):
-        source, query = started(where, load, "nothing", work)
+        source, query = started(where, load, usual, "nothing", work)
         source.append(rows_of(0.02, 1.0, PILOT_ROWS))
         taken(query, PILOT_ROWS)
         begin = time.monotonic()
@@ -171,25 +190,22 @@ def taken(query: tg.RunningQuery, rows: int) -> None:
         query.wait(0.02)
 
 
-def run(
-    master: str, name: str, policy: str, rate: float, seconds: float, work: Path
-) -> dict[str, Any]:
-    load = LOADS[name]
-    with site(load, master, work) as (where, workers):
-        return watched(where, load, policy, rate, seconds, work, workers)
+def run(name: str, policy: str, rate: float, asked: argparse.Namespace) -> dict[str, Any]:
+    load, work = LOADS[name], Path(asked.work)
+    with site(load, asked.master, work) as (where, workers):
+        source, query = started(where, load, asked.query, policy, work)
+        return watched(source, query, load, rate, asked.seconds, workers)
 
 
 def watched(
-    master: str,
+    source: tg.MemorySource,
+    query: tg.RunningQuery,
     load: EngineLoad,
-    policy: str,
     rate: float,
     seconds: float,
-    work: Path,
     workers: Sequence[int],
 ) -> dict[str, Any]:
     """The course of one run, by seconds."""
-    source, query = started(master, load, policy, work)
     begin, over = time.monotonic(), threading.Event()
 
     def feed() -> None:
@@ -248,7 +264,7 @@ def seen(query: tg.RunningQuery, at_s: float) -> dict[str, Any]:
     }
 
 
-def draw(loads: Mapping[str, Mapping[str, Any]], folder: Path, seconds: float) -> None:
+def draw(loads: Mapping[str, Mapping[str, Any]], folder: Path, seconds: float, lead: str) -> None:
     """Latency, backlog, instances and share of each load over time, one line a policy."""
     for load, policies in loads.items():
         happens = [(BEGIN * seconds, load)]
@@ -266,7 +282,7 @@ def draw(loads: Mapping[str, Mapping[str, Any]], folder: Path, seconds: float) -
                     lines.append(Line(policy, values, [at["at_s"] for at in known]))
             if not any(any(line.values) for line in lines):
                 continue
-            file = folder / f"auto-engine-{load}-{name.removesuffix('_s')}.svg"
+            file = folder / f"{lead}-{load}-{name.removesuffix('_s')}.svg"
             aims = [("target", level) for level in levels]
             Chart(f"{title}: {load}", unit, lines, aims, happens).write(file)
 
@@ -277,6 +293,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--base", type=float, default=BASE)
     parser.add_argument("--master", default=MASTER, help="of loads without a fault")
+    parser.add_argument("--query", choices=QUERIES, default="mean", help="of loads without one")
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
     usual = [name for name in POLICIES if name != "shedding"]
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=usual)
@@ -286,8 +303,9 @@ def main() -> None:
     )
     asked = parser.parse_args()
     if asked.child:
-        return give(child(asked, Path(asked.work)))
+        return give(child(asked))
     options = ["--seconds", str(asked.seconds), "--master", asked.master]
+    options += ["--query", asked.query]
     limit_s = 2 * asked.seconds + 120
 
     def one(name: str, cpus: Sequence[int] | None) -> Any:
@@ -297,13 +315,13 @@ def main() -> None:
             return {"failed": str(error)[-1500:]}
 
     def shown(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
-        rate = rates[LOADS[name.partition("=")[0]].site] * asked.base
+        rate = rates[LOADS[name.partition("=")[0]].site(asked.query)] * asked.base
         ran: dict[str, Any] = one(f"{name}={rate}", cpus)
         told = f"FAILED: {ran['failed'][-300:]}" if "failed" in ran else _line(ran)
         print(f"{name:<18} {told}", flush=True)
         return ran
 
-    sites = list(dict.fromkeys(LOADS[load].site for load in asked.loads))
+    sites = list(dict.fromkeys(LOADS[load].site(asked.query) for load in asked.loads))
     found = beside(min(asked.beside, len(sites)), one, [f"pilot={name}" for name in sites])
     rates = dict(zip(sites, found, strict=True))
     print({name: rate if isinstance(rate, dict) else round(rate) for name, rate in rates.items()})
@@ -315,16 +333,17 @@ def main() -> None:
     loads = {load: {p: ran[f"{load}={p}"] for p in asked.policies} for load in asked.loads}
     report = {"seconds": asked.seconds, "rows_per_s": rates, "base": asked.base}
     report |= {"target_s": TARGET_S, "error": ERROR, "beside": asked.beside, "cores": CORES}
-    write_report("controller_engine", {**report, "loads": loads})
-    draw(loads, asked.pictures, asked.seconds)
+    other = "" if asked.query == "mean" else f"-{asked.query}"
+    write_report(f"controller_engine{other.replace('-', '_')}", {**report, "loads": loads})
+    draw(loads, asked.pictures, asked.seconds, f"auto-engine{other}")
 
 
-def child(asked: argparse.Namespace, work: Path) -> Any:
+def child(asked: argparse.Namespace) -> Any:
     """What a process of its own does: a pilot, or a run."""
     first, name, *rate = asked.child.split("=")
     if first == "pilot":
-        return pilot(name, asked.master, work)
-    return run(asked.master, first, name, float(rate[0]), asked.seconds, work)
+        return pilot(name, asked.query, asked.master, Path(asked.work))
+    return run(first, name, float(rate[0]), asked)
 
 
 def table(report: Mapping[str, Any]) -> Iterator[str]:

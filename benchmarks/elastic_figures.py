@@ -25,14 +25,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from chart import Chart, Line
-from measure import HERE, write_report
+from measure import PICTURES, write_report
 
 from tidegate.elastic.threshold import Threshold
 from tidegate.route.mapping import even
 from tidegate.testing import DrivenBatch, drive, switches
 
 Floats = npt.NDArray[np.float64]
-DOCS = HERE.parent / "docs"
 SEED, BUCKETS, KEYS = 2012, 1_024, 10_000
 INSTANCES, RATE, SERVICE_S, PERIOD = 15, 150_000, 60e-6, 60
 MOST, RAMP = 14.0, 600
@@ -83,7 +82,7 @@ def balancing(name: str, phases: Sequence[tuple[int | None, int | None]]) -> dic
         levels=[("upper imbalance", limit)],
         marks=[(i * PERIOD, text) for i, text in enumerate(shown)],
         time=SECONDS,
-    ).write(DOCS / f"{name}.svg")
+    ).write(PICTURES / f"{name}.svg")
     return {
         "instances": INSTANCES,
         "tuples_per_s": RATE,
@@ -155,10 +154,10 @@ def provisioning(name: str) -> dict[str, Any]:
     title = f"A load that grows to what {MOST:g} instances can do, and falls again"
     levels = [(word, thresholds[word]) for word in ("upper", "target", "lower")]
     Chart(title, "instances", lines["instances"], time=SECONDS).write(
-        DOCS / f"{name}-instances.svg"
+        PICTURES / f"{name}-instances.svg"
     )
     Chart(title, "average utilisation", lines["utilisation"], levels, time=SECONDS).write(
-        DOCS / f"{name}-utilisation.svg"
+        PICTURES / f"{name}-utilisation.svg"
     )
     return {
         "thresholds": thresholds,

@@ -138,7 +138,7 @@ def _driver_state(report: Report) -> str:
 def _gate(report: Report) -> str:
     (four,) = (c for c in report["cases"] if (c["appenders"], c["readers"]) == (4, 1))
     millions = four["best"]["tuples_per_cpu_second"] / 1e6
-    return f"{millions:.0f} million tuples a second of CPU time for four sources"
+    return f"the gate merges {millions:.0f} million tuples in a second of CPU time"
 
 
 def _durability(report: Report) -> str:
@@ -166,6 +166,31 @@ def _readme_kafka(report: Report) -> str:
     speed = report["cases"][0]["rows_per_second"]
     speeds = [f"{speed[name]['median']:,.0f}" for name in ("tidegate", "spark")]
     return f"| Kafka to Kafka, rows/s | {' | '.join(speeds)} |"
+
+
+_IN_README = ("tidegate", "spark", "flink", "pathway")
+
+
+def _of_each(report: Report, case: str, text: Callable[[Report], str]) -> Iterator[str]:
+    """Of the engines in the README; one that failed, or is not in the report, was not measured."""
+    for name in _IN_README:
+        of = report["cases"][case].get(name, {})
+        yield text(of) if "version" in of else "not measured"
+
+
+def _readme_peers(report: Report) -> str:
+    speeds = _of_each(report, "sliding", lambda of: f"{of[_SPEED]['median'] / 1e6:.2f}")
+    return f"| sliding windows, million rows/s | {' | '.join(speeds)} |"
+
+
+def _readme_peers_latency(report: Report) -> str:
+    times = _of_each(report, "latency", lambda of: f"{of['latency_ms']['p50']['median']:,.0f} ms")
+    return f"| latency of a window of files, median | {' | '.join(times)} |"
+
+
+def _first_there(*ways: tuple[str, Callable[[Report], str]]) -> tuple[str, Any]:
+    """The first way to say it that has a result: of all engines in one run, or of two."""
+    return next(way for way in ways if (RESULTS / f"{way[0]}.json").exists())
 
 
 _PAGE = "measured/engine.md"
@@ -201,7 +226,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_PAGE, "join_equi-engines", _engines),
     Figure(_PAGE, "join_equi-exchange", _exchange),
     Figure("gate.md", "gate", _gate),
-    Figure("../README.md", "window_aggregate-sliding", _readme_windows),
-    Figure("../README.md", "latency", _readme_latency),
+    Figure(
+        "../README.md",
+        *_first_there(("peers", _readme_peers), ("window_aggregate-sliding", _readme_windows)),
+    ),
+    Figure(
+        "../README.md",
+        *_first_there(("peers", _readme_peers_latency), ("latency", _readme_latency)),
+    ),
     Figure("../README.md", "kafka", _readme_kafka),
 )

@@ -2,6 +2,7 @@
 
     python benchmarks/handover_windows.py                     figure 19 of StreamCloud
     python benchmarks/handover_windows.py --windows 1 --keys 1000
+    python benchmarks/handover_windows.py --rate 100          a quick look
 
 Calls are counted and averaged by caller over windows of 1, 5 and 10 seconds, each sliding by a
 fifth, from 1 instance to 2 and from 15 to 16, by state recreation and by window recreation, with
@@ -36,13 +37,13 @@ FROM calls [RANGE {range} MILLISECONDS SLIDE {slide} MILLISECONDS] GROUP BY src;
 """
 
 
-def run(window_s: int, keys: int, before: int, handover: str) -> dict[str, float]:
+def run(window_s: int, keys: int, before: int, handover: str, rate: int) -> dict[str, float]:
     """One run with one switch, once a window has gone by."""
-    batch_rows = round(RATE * BATCH_S)
+    batch_rows = round(rate * BATCH_S)
     switch = round(window_s / BATCH_S) + NEAR
     rows = batch_rows * (switch + round(window_s / BATCH_S) + 3 * NEAR)
     of = {"range": window_s * 1_000, "slide": window_s * 200}
-    stream = tg.Session(master="none").sql(QUERY.format(rows=rows, rate=RATE, keys=keys, **of))
+    stream = tg.Session(master="none").sql(QUERY.format(rows=rows, rate=rate, keys=keys, **of))
     with tempfile.TemporaryDirectory() as work:
         begun = []
 
@@ -72,7 +73,7 @@ def run(window_s: int, keys: int, before: int, handover: str) -> dict[str, float
         "usual_ms": usual_s * 1e3,
         "bytes_moved": epoch["bytes_moved"],
         "buckets_moved": epoch["buckets_moved"],
-        "windows_moved": round(5 * share * keys * (1 - (1 - 1 / keys) ** (RATE * window_s))),
+        "windows_moved": round(5 * share * keys * (1 - (1 - 1 / keys) ** (rate * window_s))),
     }
 
 
@@ -81,13 +82,14 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS), metavar="SECONDS")
     parser.add_argument("--keys", type=int, nargs="+", default=list(KEYS))
     parser.add_argument("--starts", type=int, nargs="+", default=list(STARTS), metavar="INSTANCES")
+    parser.add_argument("--rate", type=int, default=RATE, help="calls a second of event time")
     asked = parser.parse_args()
     found: dict[str, Any] = {}
     for before in asked.starts:
         for handover in HANDOVERS:
             for keys in asked.keys if before == asked.starts[0] else asked.keys[:1]:
                 for window_s in asked.windows:
-                    one = run(window_s, keys, before, handover)
+                    one = run(window_s, keys, before, handover, asked.rate)
                     by_start = found.setdefault(f"{before} to {before + 1}", {})
                     by_keys = by_start.setdefault(handover, {}).setdefault(str(keys), {})
                     by_keys[str(window_s)] = one
@@ -95,7 +97,7 @@ def main() -> None:
                     print(
                         f"{before} to {before + 1}, {handover}, {keys} keys, {window_s} s: {said}"
                     )
-    write_report("handover_windows", {"rate": RATE, "batch_s": BATCH_S, "switches": found})
+    write_report("handover_windows", {"rate": asked.rate, "batch_s": BATCH_S, "switches": found})
 
 
 if __name__ == "__main__":

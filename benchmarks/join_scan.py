@@ -3,6 +3,7 @@
     python benchmarks/join_scan.py                   x, y, a, b in 1..10000: one match in 250,000
     python benchmarks/join_scan.py --case dense      in 1..200: one pair of a hundred matches
     python benchmarks/join_scan.py --case kernel     the compiled loop alone, one core
+    python benchmarks/join_scan.py --share 0.01      a hundredth of the rows: a quick look
     python benchmarks/join_scan.py --instances 1,4,16    a sweep: see sweep.py
 
 Both streams have a window of `window_rows` tuples; a batch brings `batch_rows` of each. Speeds are
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ class Case:
     def rows(self) -> int:
         return self.window_rows + (self.measured + 2) * self.batch_rows
 
+    def part(self, share: float) -> Case:
+        """With so many rows in the same time."""
+        names = ("window_rows", "batch_rows", "per_second")
+        return replace(self, **{name: round(getattr(self, name) * share) for name in names})
+
 
 CASES = {"sparse": Case(), "dense": Case(200, 20_000, 2_000, per_second=1_000)}
 
@@ -79,7 +85,7 @@ def run_kernel(case: Case) -> dict[str, float]:
     """The pairs a second of the compiled loop, for one batch of one side."""
     import numpy as np
 
-    from tidegate.operate.kernels.pair import find
+    from tidegate.operate.kernels.join.pair import find
 
     generator = np.random.default_rng(4)
 
@@ -111,17 +117,18 @@ def _matches(lows: Any, highs: Any, stored: Any, probe: int) -> int:
     return int(passing.sum())
 
 
-def measured(name: str, data: Path, instances: int = CORES, cores: int = CORES) -> dict[str, Any]:
+def measured(
+    name: str, data: Path, share: float, instances: int = CORES, cores: int = CORES
+) -> dict[str, Any]:
     """Run a case, check its rows and comparisons, and report comparisons a second and core."""
-    case = CASES[name]
+    case = CASES[name].part(share)
     folder = data / f"band-{case.rows}-{case.per_second}-{case.domain}"
     write_band(folder, case.rows, case.per_second, case.domain)
     wanted = kept(
         folder, f"{case.window_us}", lambda: band_pairs(folder, case.window_us, BAND, BAND)
     )
-    done = in_child(
-        __file__, "--child", name, "--data", str(folder), instances=instances, cores=cores
-    )
+    options = ("--data", str(folder), "--share", str(share))
+    done = in_child(__file__, "--child", name, *options, instances=instances, cores=cores)
     batches = done["batches"]
     check_count(name, wanted, done["rows_out"])
     implied = near_pairs(folder, case.window_us)
@@ -144,20 +151,21 @@ def measured(name: str, data: Path, instances: int = CORES, cores: int = CORES) 
     return run
 
 
-def measure(name: str, rounds: int, data: Path) -> dict[str, Any]:
+def measure(name: str, rounds: int, data: Path, share: float) -> dict[str, Any]:
     """The same several times."""
-    runs = [measured(name, data) for _ in range(rounds)]
+    runs = [measured(name, data, share) for _ in range(rounds)]
     speeds = [r["comparisons_per_second_per_core"] for r in runs]
-    return {"case": name, **vars(CASES[name]), "runs": runs, "per_core": middle(speeds)}
+    return {"case": name, **vars(CASES[name].part(share)), "runs": runs, "per_core": middle(speeds)}
 
 
-def measure_kernel(rounds: int) -> dict[str, Any]:
+def measure_kernel(rounds: int, share: float) -> dict[str, Any]:
     """The kernel alone, for both densities."""
     result: dict[str, Any] = {"case": "kernel"}
     for name, case in CASES.items():
-        runs = [in_child(__file__, "--child", f"kernel-{name}") for _ in range(rounds)]
+        child = ("--child", f"kernel-{name}", "--share", str(share))
+        runs = [in_child(__file__, *child) for _ in range(rounds)]
         speeds = [r["comparisons_per_second"] for r in runs]
-        result[name] = {**vars(case), "runs": runs, "per_core": middle(speeds)}
+        result[name] = {**vars(case.part(share)), "runs": runs, "per_core": middle(speeds)}
         print(f"kernel {name}: {max(speeds) / 1e9:.2f} billion comparisons/s", flush=True)
     return result
 
@@ -166,25 +174,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="sparse", choices=[*CASES, "kernel", "all"])
     common_arguments(parser, rounds=3)
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows of each case")
     sweep_arguments(parser, [CORES])
     arguments = parser.parse_args()
-    data = Path(arguments.data)
+    data, share = Path(arguments.data), arguments.share
     if arguments.child:
         if arguments.child.startswith("kernel-"):
-            give(run_kernel(CASES[arguments.child.removeprefix("kernel-")]))
+            give(run_kernel(CASES[arguments.child.removeprefix("kernel-")].part(share)))
         else:
-            case, work = CASES[arguments.child], Path(arguments.work)
+            case, work = CASES[arguments.child].part(share), Path(arguments.work)
             give(run_case(case, data, work, arguments.instances[0]))
         return
     names = [*CASES, "kernel"] if arguments.case == "all" else [arguments.case]
     if is_sweep(arguments):
-        cases = {n: partial(measured, n, data) for n in names if n in CASES}
+        cases = {n: partial(measured, n, data, share) for n in names if n in CASES}
         swept("join_scan", cases, arguments, "comparisons_per_second", "comparisons/s")
         return
     results = [
-        measure_kernel(arguments.rounds)
+        measure_kernel(arguments.rounds, share)
         if name == "kernel"
-        else measure(name, arguments.rounds, data)
+        else measure(name, arguments.rounds, data, share)
         for name in names
     ]
     write_report(f"join_scan-{arguments.case}", {"wanted_per_core": WANTED, "cases": results})

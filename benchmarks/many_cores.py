@@ -2,6 +2,7 @@
 
     python benchmarks/many_cores.py --instances 1,4,16
     python benchmarks/many_cores.py --cases aggregate band --ways hosts --instances 16
+    python benchmarks/many_cores.py --share 0.01      a hundredth of the rows: a quick look
 
 Large batches: 3 million rows for windows, 400,000 for joins, 80,000 for the exhaustive one. Each
 run is a process of its own with `local[n]`, or with n + 1 executors of one core each (`hosts`),
@@ -26,7 +27,7 @@ from data import write_band, write_events, write_keyed
 from sweep import sweep_arguments, swept
 
 EVENTS, FILE_ROWS, BATCH_ROWS = 24_000_000, 250_000, 3_000_000
-FILES = BATCH_ROWS // FILE_ROWS
+KEYED, KEYED_FILE, KEYS = 3_000_000, 50_000, 50_000
 WARM = 3
 WAYS = ("host", "hosts")
 SLIDING = "SELECT key, {what} FROM e [RANGE 60 SECONDS SLIDE 10 SECONDS] GROUP BY key;"
@@ -57,31 +58,35 @@ QUERIES: dict[str, tuple[dict[str, str], str, int, Sequence[str]]] = {
 }
 """By case the streams, the query, the rows of a batch, and more options."""
 
-INPUTS: dict[str, Callable[[Path], None]] = {
-    "events": lambda to: write_events(to, EVENTS, FILE_ROWS, 20_000, 10_000),
-    "keyed": lambda to: write_keyed(to, 3_000_000, 50_000, 50_000),
-    "band": lambda to: write_band(to, 2_400_000, 10_000, 100_000),
-    "scan": lambda to: write_band(to, 680_000, 10_000, 10_000),
+Part = Callable[[int], int]
+"""What is left of so many rows."""
+INPUTS: dict[str, Callable[[Path, Part], None]] = {
+    "events": lambda to, of: write_events(to, of(EVENTS), of(FILE_ROWS), 20_000, of(10_000)),
+    "keyed": lambda to, of: write_keyed(to, of(KEYED), of(KEYED_FILE), KEYS),
+    "band": lambda to, of: write_band(to, of(2_400_000), of(10_000), 100_000),
+    "scan": lambda to, of: write_band(to, of(680_000), of(10_000), 10_000),
 }
+"""Writes a stream with that share of its rows, in the same event time but for `keyed`."""
 
 
-def run_tidegate(case: str, way: str, data: Path, work: Path, instances: int) -> Any:
+def run_tidegate(name: str, of: Part, data: Path, work: Path, instances: int) -> Any:
+    case, _, way = name.partition(",")
     streams, query, batch_rows, options = QUERIES[case]
     if way == "hosts":
         m.MASTER = f"local-cluster[{instances + 1},1,2048]"
     made = [f"CREATE STREAM {name} FROM '{data}/{at}' TIME ts;" for name, at in streams.items()]
-    sizes = ("--batch-rows", batch_rows)
+    sizes = ("--batch-rows", of(batch_rows))
     return m.run_sql("\n".join([*made, query]), work, *sizes, *options, instances=instances)
 
 
-def spark_aggregate(data: Path, work: Path) -> list[m.Batch]:
+def spark_aggregate(data: Path, work: Path, of: Part) -> list[m.Batch]:
     from window_aggregate import Case, run_spark
 
-    sizes = Case(rows=EVENTS, file_rows=FILE_ROWS, batch_rows=BATCH_ROWS)
+    sizes = Case(rows=of(EVENTS), file_rows=of(FILE_ROWS), batch_rows=of(BATCH_ROWS))
     return run_spark(sizes, data / "events", work, rocksdb=False)
 
 
-def spark_equality(data: Path, work: Path) -> list[m.Batch]:
+def spark_equality(data: Path, work: Path, _: Part) -> list[m.Batch]:
     """The same join in Spark's own words, with batches of the same size."""
     from pyspark.sql import functions as F
 
@@ -101,7 +106,7 @@ def spark_equality(data: Path, work: Path) -> list[m.Batch]:
     return m.progress_of(query)
 
 
-def duckdb_aggregate(data: Path, work: Path) -> list[m.Batch]:
+def duckdb_aggregate(data: Path, work: Path, of: Part) -> list[m.Batch]:
     """All windows at once, from panes, in a file in the same order."""
     import duckdb
 
@@ -116,7 +121,7 @@ def duckdb_aggregate(data: Path, work: Path) -> list[m.Batch]:
                         FROM pane, range(-5, 1) t(k))
           SELECT w, key, sum(s) / sum(c), sum(c) FROM part GROUP BY ALL ORDER BY ALL
         ) TO '{work}/out.parquet' (FORMAT parquet)""")
-    return [{"rows": EVENTS, "seconds": time.perf_counter() - begin}]
+    return [{"rows": of(EVENTS), "seconds": time.perf_counter() - begin}]
 
 
 PEERS = {
@@ -126,23 +131,27 @@ PEERS = {
 }
 
 
+def part(share: float, rows: int) -> int:
+    return max(round(rows * share), 1)
+
+
 def child(arguments: argparse.Namespace) -> None:
     """One run in the process made for it."""
-    data, work = Path(arguments.data), Path(arguments.work)
-    case, _, way = arguments.child.partition(",")
-    if case in PEERS:
-        m.give({"batches": PEERS[case][1](data, work)})
+    data, work, of = Path(arguments.data), Path(arguments.work), partial(part, arguments.share)
+    name = arguments.child
+    if name in PEERS:
+        m.give({"batches": PEERS[name][1](data, work, of)})
     else:
-        m.give(run_tidegate(case, way, data, work, arguments.instances[0]))
+        m.give(run_tidegate(name, of, data, work, arguments.instances[0]))
 
 
-def measure(data: Path, name: str, instances: int, cores: int) -> dict[str, Any]:
+def measure(data: Path, share: float, name: str, instances: int, cores: int) -> dict[str, Any]:
     """One run of a case, which is `CASE,WAY`, or of a peer: the medians of its warm batches."""
     case = name.partition(",")[0]
     streams = [PEERS[case][0]] if case in PEERS else QUERIES[case][0].values()
     for folder in dict.fromkeys(at.partition("/")[0] for at in streams):
-        INPUTS[folder](data / folder)
-    options = ("--child", name, "--data", str(data))
+        INPUTS[folder](data / folder, partial(part, share))
+    options = ("--child", name, "--data", str(data), "--share", str(share))
     batches = m.in_child(__file__, *options, instances=instances, cores=cores)["batches"]
     warm = batches[WARM:-1] if len(batches) > WARM + 2 else batches
     if case in PEERS:
@@ -178,6 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["host"])
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows of all streams")
     parser.add_argument("--peers", action="store_true", help="Spark's own and DuckDB as well")
     m.common_arguments(parser, rounds=1)
     sweep_arguments(parser, [1, m.CORES])
@@ -187,8 +197,8 @@ def main() -> None:
         return
     names = [f"{case},{way}" for way in arguments.ways for case in arguments.cases]
     names += PEERS if arguments.peers else ()
-    data = Path(arguments.data) / "many-cores"
-    cases = {name.replace(",", "-"): partial(measure, data, name) for name in names}
+    data, share = Path(arguments.data) / f"many-cores-{arguments.share:g}", arguments.share
+    cases = {name.replace(",", "-"): partial(measure, data, share, name) for name in names}
     once = [case for case in cases if case in PEERS or case.endswith("-hosts")]
     swept("many_cores", cases, arguments, with_most=once)
 

@@ -1,6 +1,6 @@
 """A map and a product over windows of tuples by instances: figures 16b and 17 of StreamCloud.
 
-    python benchmarks/map_scaling.py --cores 16 --instances 1 4 16
+    python benchmarks/map_scaling.py --instances 1,4,16
     python benchmarks/map_scaling.py --rows 20000 --product-rows 2000 --window 200 --rounds 1
 
 map       StreamCloud's Map alone: the duration of each call, from its start and end. Tasks of the
@@ -10,7 +10,7 @@ product   StreamCloud's Cartesian product, whose predicate is whether two calls 
 
 Each run is on Spark in a process of its own, with `local[n]` for n instances; the rows that it
 gives are counted, and must be the same for each n. Results go to
-benchmarks/results/map_scaling.json, of other than two cores to map_scaling-N.json.
+benchmarks/results/map_scaling-sweep.json.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from measure import (
     figures_of,
     give,
     in_child,
-    middle,
     run_sql,
-    write_report,
 )
+from sweep import sweep_arguments, swept
 
 ROWS, PRODUCT_ROWS, WINDOW, RATE = 8_000_000, 120_000, 20_000, 10_000
 BATCHES, WARM = 8, 2
@@ -56,51 +55,38 @@ def child(asked: argparse.Namespace) -> None:
     give(run_sql(sql, Path(asked.work), *size, instances=asked.instances[0]))
 
 
-def measured(name: str, did: dict[str, Any]) -> dict[str, Any]:
-    warm = [batch for batch in did["batches"][WARM:] if batch["rows"]]
-    found = figures_of(warm)
-    if name == "product":
-        seconds = sum(batch["seconds"] for batch in warm)
-        found["comparisons_per_second"] = sum(batch["compared"] for batch in warm) / seconds
-        found["comparisons"] = sum(batch["compared"] for batch in did["batches"])
-    return found
+class Measured:
+    """A query with each number of instances; all must give as many rows, and some."""
+
+    def __init__(self, name: str, asked: argparse.Namespace) -> None:
+        sizes = {"rows": asked.rows, "product-rows": asked.product_rows, "window": asked.window}
+        self._name, self._rows_out = name, None
+        self._options = [word for n, v in sizes.items() for word in (f"--{n}", str(v))]
+
+    def __call__(self, instances: int, cores: int) -> dict[str, Any]:
+        words = ("--child", self._name, *self._options)
+        did = in_child(__file__, *words, instances=instances, cores=cores)
+        self._rows_out = self._rows_out or did["rows_out"]
+        check_count(f"{self._name}, {instances}", self._rows_out, did["rows_out"])
+        if not did["rows_out"]:
+            raise SystemExit(f"{self._name}: rows must come out; got none. More are needed.")
+        warm = [batch for batch in did["batches"][WARM:] if batch["rows"]]
+        compared = sum(batch["compared"] or 0 for batch in did["batches"])
+        return {**figures_of(warm), "rows_out": did["rows_out"], "compared": compared}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     common_arguments(parser, rounds=3)
-    parser.add_argument("--instances", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rows", type=int, default=ROWS, help="of the map")
     parser.add_argument("--product-rows", type=int, default=PRODUCT_ROWS, help="of each side")
     parser.add_argument("--window", type=int, default=WINDOW, help="tuples in a window")
+    sweep_arguments(parser, [1, CORES])
     asked = parser.parse_args()
     if asked.child:
         child(asked)
         return
-    sizes = {"rows": asked.rows, "product_rows": asked.product_rows, "window": asked.window}
-    options = [w for n, v in sizes.items() for w in (f"--{n.replace('_', '-')}", str(v))]
-    found: dict[str, Any] = {}
-    for name in QUERIES:
-        runs: dict[str, list[dict[str, Any]]] = {}
-        wanted = None
-        for _ in range(asked.rounds):
-            for count in asked.instances:
-                did = in_child(__file__, "--child", name, *options, instances=count, cores=count)
-                wanted = wanted or did["rows_out"]
-                check_count(f"{name}, {count}", wanted, did["rows_out"])
-                runs.setdefault(str(count), []).append(measured(name, did))
-                speed = runs[str(count)][-1]["rows_per_second"]
-                print(f"{name}, {count}: {speed:,.0f} rows/s, {wanted:,} rows", flush=True)
-        speeds = ("rows_per_second", "comparisons_per_second")
-        found[name] = {"rows_out": wanted} | {
-            speed: {n: middle([one[speed] for one in of]) for n, of in runs.items()}
-            for speed in speeds
-            if all(speed in one for of in runs.values() for one in of)
-        }
-        if name == "product":
-            found[name]["comparisons"] = {n: of[0]["comparisons"] for n, of in runs.items()}
-    name = "map_scaling" if CORES == 2 else f"map_scaling-{CORES}"
-    write_report(name, {**sizes, "rounds": asked.rounds, "cases": found})
+    swept("map_scaling", {name: Measured(name, asked) for name in QUERIES}, asked)
 
 
 if __name__ == "__main__":

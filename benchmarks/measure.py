@@ -21,6 +21,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = Path(os.environ.get("TIDEGATE_BENCH_RESULTS", HERE / "results"))
+PICTURES = HERE.parent / "docs" if RESULTS == HERE / "results" else RESULTS
+"""Where programs draw what pages show: beside the results, where these are not to be kept."""
 DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
 MARK = "RESULT "
 _CORES, _CPUS = "TIDEGATE_BENCH_CORES", "TIDEGATE_BENCH_CPUS"
@@ -192,7 +194,7 @@ def run_sql(sql: str, work: Path, *options: Any, instances: int = CORES) -> dict
 
 def batches_of(run: Callable[[], object]) -> list[Batch]:
     """Call what runs a query in this process; every batch's report."""
-    from tidegate.driver.metrics import BatchReport, Summary
+    from tidegate.driver.report.metrics import BatchReport, Summary
 
     reports: list[BatchReport] = []
     add = Summary.add

@@ -37,13 +37,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import MASTER, RESULTS, beside, common_arguments, give, in_child, write_report
+from measure import CORES, MASTER, RESULTS, beside, common_arguments, give, in_child, write_report
 from model_pictures import plots
 from model_run import BAND, STEP_S, Batch, Predicate, Ran, held, run, shared, spread
 
@@ -435,12 +436,15 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     file = Path(arguments.again or arguments.keep or arguments.work or ".") / "factors.json"
     factors: dict[str, float] = json.loads(file.read_text()) if arguments.again else {}
     costs: dict[int, dict[str, float]] = {}
+    # Pilots have as many cores as a run has.
+    alone = sorted(os.sched_getaffinity(0))[:CORES] if arguments.beside > 1 else None
     for name in arguments.setups:
         setup, many = SETUPS[name], SETUPS[name].instances
         if name not in factors:
             if many not in costs:
                 factor = factor_for(GUESS, pilot_of(many), arguments.seconds)
-                costs[many] = in_child(__file__, "--child", f"pilot{many}={factor}=0", *options)
+                pilot = ("--child", f"pilot{many}={factor}=0", *options)
+                costs[many] = in_child(__file__, *pilot, cpus=alone)
                 print(f"{many} instances: {costs[many]}", flush=True)
             factors[name] = factor_for(costs[many], setup, arguments.seconds)
             if arguments.keep:
@@ -450,8 +454,8 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
         name, number = run.split("=")
         child = f"{name}={factors[name]}={number}"
         found: dict[str, Any] = in_child(__file__, "--child", child, *options, cpus=cpus)
-        alone = errors_of(_arrays(found["series"]), arguments.seconds)
-        print(f"{name}, round {number}: {told(alone)}", flush=True)
+        errors = errors_of(_arrays(found["series"]), arguments.seconds)
+        print(f"{name}, round {number}: {told(errors)}", flush=True)
         return found
 
     runs = [f"{name}={number}" for number in range(arguments.rounds) for name in arguments.setups]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import PICTURES
 
-DOCS = Path(__file__).parents[1] / "docs"
 MEASURED, BEFORE, RUNNING = "#888888", "#0072b2", "#d55e00"
 
 
@@ -79,6 +78,6 @@ def without_empty(axes: Any, used: int) -> None:
 
 
 def saved(figure: Any, name: str) -> None:
-    target = DOCS / f"model-{name}.svg"
+    target = PICTURES / f"model-{name}.svg"
     figure.savefig(target)
     print(f"written to {target}")

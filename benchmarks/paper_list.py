@@ -31,11 +31,13 @@ class Program:
     results: tuple[str, ...]
     minutes: float
     measures: tuple[str, ...]
+    quick: str
+    """What makes its input tiny."""
+    quick_cpu_s: float
+    """About how long the processor is busy with that: CI runs what is short."""
     cores: int = 2
     beside: int = 1
     """How many of its cases can run at once, where it has the option `--beside`."""
-    quick: str | None = None
-    """What makes its input tiny; None for those that nothing does."""
 
     @property
     def arguments(self) -> list[str]:
@@ -89,7 +91,7 @@ class Figure:
     differs: str = ""
     because: str = ""
     compare: Compare | None = None
-    chart: Chart | None = None
+    charts: tuple[Chart, ...] = ()
     pictures: tuple[str, ...] = field(default=())
 
     @property
@@ -99,10 +101,9 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Ours by theirs, where both are one number of one kind."""
-        if self.compare is None:
-            return None
-        return float(value(self.compare.ours, self.result)) / self.compare.published
+        """Ours by theirs, where both are one number of one kind and ours was seen."""
+        ours = None if self.compare is None else value(self.compare.ours, self.result)
+        return None if ours is None else float(ours) / self.compare.published
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,8 @@ def document(key: str) -> Document:
 def _figure(key: str, of: dict[str, Any]) -> Figure:
     if "compare" in of:
         of["compare"] = Compare(**of["compare"])
-    if "chart" in of:
-        of["chart"] = Chart(**{**of["chart"], "lines": tuple(of["chart"]["lines"])})
+    charts = (Chart(**{**one, "lines": tuple(one["lines"])}) for one in of.get("charts", ()))
+    of["charts"] = tuple(charts)
     of["id"] = f"{key}-{of['id']}"
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
@@ -170,12 +171,21 @@ def figures() -> dict[str, Figure]:
     return {figure.id: figure for key in DOCUMENTS for figure in document(key).figures}
 
 
-def rows_of(program: str) -> Iterator[tuple[str, str]]:
-    """What the figures of a program say, and the result that they read, kept or not."""
+def programs_by_figure() -> dict[str, str]:
+    """The program of each figure that has one, by id, also where no result is kept yet."""
+    rows = ((key, of) for key in DOCUMENTS for of in _read(key)["figure"])
+    return {f"{key}-{of['id']}": of["program"] for key, of in rows if "program" in of}
+
+
+def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
+    """What the figures of a program say, the paths that they read beside that, and the result."""
     for key in DOCUMENTS:
         for of in _read(key)["figure"]:
             if of.get("program") == program:
-                yield of["ours"], of.get("result", programs()[program].results[0])
+                drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
+                paths = [line[axis] for line in drawn for axis in "xy"]
+                paths += [of["compare"]["ours"]] if "compare" in of else []
+                yield of["ours"], paths, of.get("result", programs()[program].results[0])
 
 
 def headlines() -> tuple[Headline, ...]:

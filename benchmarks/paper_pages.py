@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from string import ascii_lowercase
 from typing import Any
 
 import paper_index
+import paper_list
 from chart import Chart, Line
 from measure import HERE
 from paper_list import (
@@ -43,8 +45,8 @@ def pages() -> dict[str, str]:
     for key in DOCUMENTS:
         found[f"{key}.md"] = "\n".join(_page(document(key))) + "\n"
     for figure in figures().values():
-        if figure.chart is not None:
-            found[f"{figure.id}.svg"] = _drawn(figure)
+        for name, chart in _charts(figure):
+            found[name] = _drawn(figure, chart)
     return found
 
 
@@ -126,9 +128,10 @@ def _how_to_run() -> Iterator[str]:
         "",
         "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight",
     )
-    yield "at once; `--real FOLDER` those that read real streams too, which"
+    yield "at once, and `--cores 16 --minutes 9` as many of the others as nine minutes are"
+    yield "enough for; `--real FOLDER` those that read real streams too, which"
     yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file`"
-    yield "takes a file of yours. `--quick` runs each on tiny input and keeps nothing."
+    yield "takes a file of yours. `--quick` runs all on tiny input and keeps nothing."
 
 
 def _long(of: list[Any]) -> str:
@@ -164,8 +167,7 @@ def _section(figure: Figure) -> Iterator[str]:
     yield f"- Result: `benchmarks/results/{figure.result}.json`,{of} {_machine(figure, found)}"
     yield f"- It measures {', '.join(f'`{path}`' for path in program.measures)}"
     pictures = [f"../{name}" for name in figure.pictures]
-    if figure.chart is not None:
-        pictures.append(f"{figure.id}.svg")
+    pictures += [name for name, _ in _charts(figure)]
     for picture in pictures:
         yield from ("", f"![{figure.name}: {figure.title}]({picture})")
 
@@ -199,18 +201,20 @@ def _anchor(figure: Figure) -> str:
     return slugify(f"{figure.name}: {figure.title}", "-")
 
 
-def _drawn(figure: Figure) -> str:
-    """The picture of a figure, from its result."""
-    chart = figure.chart
-    assert chart is not None
-    lines = [
-        Line(
-            of["name"],
-            [y / chart.per for y in values(of["y"], figure.result)],
-            values(of["x"], figure.result),
-        )
-        for of in chart.lines
-    ]
+def _charts(figure: Figure) -> Iterator[tuple[str, paper_list.Chart]]:
+    """Its pictures with their files: several are the parts (a), (b), ... of a figure."""
+    several = len(figure.charts) > 1
+    for letter, chart in zip(ascii_lowercase, figure.charts, strict=False):
+        yield f"{figure.id}{f'-{letter}' if several else ''}.svg", chart
+
+
+def _drawn(figure: Figure, chart: paper_list.Chart) -> str:
+    """A picture of a figure, from its result; seconds without a value are left out."""
+    lines = []
+    for of in chart.lines:
+        pairs = zip(values(of["x"], figure.result), values(of["y"], figure.result), strict=True)
+        there = [(x, y / chart.per) for x, y in pairs if y is not None]
+        lines.append(Line(of["name"], [y for _, y in there], [x for x, _ in there]))
     return Chart(chart.title, chart.unit, lines, time=chart.x_title).svg()
 
 

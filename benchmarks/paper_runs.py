@@ -5,7 +5,8 @@
     python benchmarks/paper_runs.py --only stretch-5      those of some figures, on any cores
     python benchmarks/paper_runs.py --list                what would run, and how long it takes
     python benchmarks/paper_runs.py --lanes 8 --minutes 9     those of two cores on 16, for so long
-    python benchmarks/paper_runs.py --quick               on tiny input; no result is kept
+    python benchmarks/paper_runs.py --cores 16 --minutes 9    those of 16, most wanted first
+    python benchmarks/paper_runs.py --quick               all on tiny input; no result is kept
     python benchmarks/paper_take.py FILE.tar.gz           take the results of another machine
 
 Interrupt it at any time and start it again: before a program starts, a marker is written, and one
@@ -16,6 +17,7 @@ that fails does not stop the others.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 import subprocess
@@ -29,7 +31,7 @@ import paper_pages
 import paper_value
 from measure import HERE, RESULTS
 from paper_lanes import Lanes, lanes_of
-from paper_list import Program, figures, programs, rows_of
+from paper_list import Program, programs, programs_by_figure, rows_of
 
 ROOT = HERE.parent
 MARKERS = ROOT / "build" / "papers"
@@ -38,14 +40,19 @@ MARKERS = ROOT / "build" / "papers"
 def chosen(cores: int, only: Sequence[str]) -> list[Program]:
     """The programs of these figures, or those for so many cores, in the order of the list."""
     if only:
-        found = figures().values()
-        wanted = {f.program for f in found if f.program and any(_is(f.id, one) for one in only)}
+        found = programs_by_figure()
+        wanted = {of for figure, of in found.items() if any(_is(figure, one) for one in only)}
         if not wanted:
-            names = ", ".join(f.id for f in found if f.program)
+            names = ", ".join(found)
             raise SystemExit(f"--only: must name figures with a program; got {only}: {names}")
         return [program for program in programs().values() if program.name in wanted]
     least = 1 if cores <= 2 else 3
     return [program for program in programs().values() if least <= program.cores <= cores]
+
+
+def quick_ones(only: Sequence[str]) -> list[Program]:
+    """Those of these figures, or all, whatever cores they need."""
+    return chosen(2, only) if only else list(programs().values())
 
 
 def _is(id_: str, asked: str) -> bool:
@@ -63,12 +70,18 @@ def is_done(program: Program, markers: Path, results: Path) -> bool:
     return min(file.stat().st_mtime_ns for file in files) > marker.stat().st_mtime_ns
 
 
-def run_all(wanted: Iterable[Program], markers: Path, results: Path) -> list[str]:
-    """Run what is not done; the names of those that failed."""
+def run_all(
+    wanted: Iterable[Program], markers: Path, results: Path, minutes: float = math.inf
+) -> list[str]:
+    """Run what is not done and the time suffices for; the names of those that failed."""
+    until = time.monotonic() + 60 * minutes
     left = [program for program in wanted if not is_done(program, markers, results)]
     markers.mkdir(parents=True, exist_ok=True)
     failed = []
     for number, program in enumerate(left, start=1):
+        if time.monotonic() + 60 * program.minutes > until:
+            print(f"{program.name}: needs about {program.minutes:g} minutes, left for later")
+            continue
         more = sum(p.minutes for p in left[number - 1 :])
         print(
             f"[{number}/{len(left)}] about {more:.0f} minutes left: {program.command}", flush=True
@@ -76,10 +89,10 @@ def run_all(wanted: Iterable[Program], markers: Path, results: Path) -> list[str
         (markers / program.name).touch()
         began = time.perf_counter()
         done = subprocess.run([sys.executable, *program.arguments], cwd=ROOT, check=False)
-        minutes = (time.perf_counter() - began) / 60
+        took = (time.perf_counter() - began) / 60
         if done.returncode or not is_done(program, markers, results):
             failed.append(program.name)
-        print(f"{program.name}: {minutes:.1f} minutes, ended with {done.returncode}", flush=True)
+        print(f"{program.name}: {took:.1f} minutes, ended with {done.returncode}", flush=True)
     return failed
 
 
@@ -90,7 +103,7 @@ def run_quick(program: Program) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="tidegate-quick-") as folder:
         done = subprocess.run(
-            [sys.executable, *program.arguments, *shlex.split(program.quick or "")],
+            [sys.executable, *program.arguments, *shlex.split(program.quick)],
             cwd=ROOT,
             env={**os.environ, "TIDEGATE_BENCH_RESULTS": folder},
             capture_output=True,
@@ -106,8 +119,10 @@ def _unread(program: Program, folder: Path) -> str:
     """What a figure of this program wants of its results and does not find."""
     found = {name: paper_value.report(name, folder) for name in program.results}
     try:
-        for ours, result in rows_of(program.name):
+        for ours, paths, result in rows_of(program.name):
             paper_value.told(ours, result, found)
+            for path in paths:
+                paper_value.read(path, result, found)
     except (KeyError, ValueError) as error:
         return f"{error}"
     return ""
@@ -132,11 +147,12 @@ def main() -> None:
     parser.add_argument("--real", metavar="FOLDER", help="where real streams are: run those too")
     parser.add_argument("--again", action="store_true", help="run also what is done")
     parser.add_argument("--lanes", type=int, default=0, help="programs at once, on two cores each")
-    parser.add_argument("--minutes", type=float, default=1e4, help="of --lanes, at most")
+    parser.add_argument("--minutes", type=float, default=1e4, help="at most, by estimate")
     parser.add_argument("--quick", action="store_true", help="tiny input, results to nowhere")
     parser.add_argument("--list", action="store_true", help="run nothing")
     asked = parser.parse_args()
-    wanted = [p for one in chosen(asked.cores, asked.only) if (p := one.on(asked.real))]
+    asked_for = quick_ones(asked.only) if asked.quick else chosen(asked.cores, asked.only)
+    wanted = [p for one in asked_for if (p := one.on(asked.real))]
     for program in wanted:
         if asked.again and not asked.list:
             (MARKERS / program.name).unlink(missing_ok=True)
@@ -146,11 +162,11 @@ def main() -> None:
     if asked.list:
         return
     if asked.quick:
-        failed = [one.name for one in wanted if one.quick is not None and run_quick(one)]
+        failed = [one.name for one in wanted if run_quick(one)]
     elif asked.lanes:
         failed = in_lanes(wanted, asked.lanes, asked.minutes)
     else:
-        failed = run_all(wanted, MARKERS, RESULTS)
+        failed = run_all(wanted, MARKERS, RESULTS, asked.minutes)
         paper_pages.write()
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")

@@ -8,7 +8,9 @@ A path is the keys from the top of a file to a number: `runs/shared/16/0.5/best/
 
 A word before a path makes one number of many (`FOLDS`), and `A over B` divides. In a sentence a
 path stands in braces, after a colon with how it is printed: `{max cases/*/ratio:.1f}`. That may be
-`billion`, `million` or `thousand` too.
+`billion`, `million` or `thousand` too, or end with a unit, as `.1f s`. Where a run had no occasion
+to see something, its result has null: a sentence says "not seen" for it, and for a maximum, a mean
+or a quotient of which it is a part.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ FOLDS: dict[str, Callable[[list[Any]], Any]] = {
     "count": len,
 }
 _UNITS = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
-_HOLE = re.compile(r"\{((?:[^{}:]|: )+)(?::([^{} ]+))?\}")
+_HOLE = re.compile(r"\{((?:[^{}:]|: )+)(?::([^{} ]+(?: [^{} ]+)?))?\}")
 
 
 Reports = Mapping[str, Any]
@@ -54,12 +56,21 @@ def value(expression: str, result: str, given: Reports = _NONE) -> Any:
     """The one number that an expression stands for; `given` are reports that are not kept."""
     above, over, below = expression.partition(" over ")
     if over:
-        return value(above, result, given) / value(below, result, given)
+        both = [value(part, result, given) for part in (above, below)]
+        return None if None in both else both[0] / both[1]
     word, _, rest = expression.partition(" ")
     if word in FOLDS:
-        return FOLDS[word](values(rest, result, given))
+        many = values(rest, result, given)
+        return None if None in many else FOLDS[word](many)
     (found,) = values(expression, result, given)
     return found
+
+
+def read(expression: str, result: str, given: Reports = _NONE) -> None:
+    """Find all numbers that an expression needs; a KeyError where one is missing."""
+    for part in expression.split(" over "):
+        word, _, rest = part.partition(" ")
+        values(rest if word in FOLDS else part, result, given)
 
 
 def values(path: str, result: str, given: Reports = _NONE) -> list[Any]:
@@ -107,8 +118,11 @@ def words_of(sentence: str) -> str:
 
 
 def _printed(found: Any, how: str | None) -> str:
+    if found is None:
+        return "not seen"
     if how is None:
         return str(found)
     if how in _UNITS:
         return f"{found / _UNITS[how]:,.3g} {how}"
-    return format(found, how)
+    digits, space, unit = how.partition(" ")
+    return f"{found:{digits}}{space}{unit}"

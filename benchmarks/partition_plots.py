@@ -9,10 +9,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from measure import HERE
+from measure import PICTURES
 from partition_tables import middle_of
 
-DOCS = HERE.parent / "docs"
 COLOURS = {
     "hash": "#999999",
     "shuffle": "#e69f00",
@@ -156,7 +155,7 @@ def _plain(axes: Any) -> None:
 
 def _save(figure: Figure, name: str) -> None:
     """The same numbers make the same bytes."""
-    path = DOCS / f"partitioning-{name}.svg"
+    path = PICTURES / f"partitioning-{name}.svg"
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         FigureCanvasSVG(figure).print_svg(str(path), metadata={"Date": None})
     print(f"written to {path}")

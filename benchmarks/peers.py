@@ -2,25 +2,28 @@
 
     python benchmarks/peers.py --setup                        environments of the others, once
     python benchmarks/peers.py                                two cores, all that are there
-    python benchmarks/peers.py --cores 16
-    python benchmarks/peers.py --rows 700000 --rounds 1 --engines tidegate duckdb
+    python benchmarks/peers.py --beside 8                     on 16 cores, eight runs at once
+    python benchmarks/peers.py --cores 16 --cases sliding band
+    python benchmarks/peers.py --rows 40000 --rounds 1        whether all give the same rows
 
     tumbling, sliding   mean and count of each key over 60 s, each minute or every 10 s
     median              the same windows of 10 s, exact
     equality, band      joins within 60 and 20 s
     asof                the last row of the key before
     tiny                the sliding one in batches of 1,000 rows: milliseconds for a batch
+    latency             a window of 10 s, each second, of files that come in, see `peer_live.py`
 
 Engines: `tidegate`; `spark`, `flink`, `bytewax` and `pathway` each as its own documentation advises
 (`peer_engines/` has the programs, and each says its settings); `duckdb` takes all input at once, so
 it is a limit and no stream engine. Quix Streams reads from Kafka alone and is left out. An engine
-is run by the Python of an environment of its own in the user's cache, from PyPI; one that is not
-there is left out, and so is what an engine cannot do, with its reason.
+is run by the Python of an environment of its own in the user's cache, from PyPI, or of `--peers`;
+one that is not there is left out, and so is what an engine cannot do, with its reason.
 
-The seconds are from submitting a query to its end, without starting Python and the JVM. Rows are
-compared with DuckDB's, as sets: floats to nine digits, windows that have ended when the input does.
-Each run is a process of its own; engines take turns. Latency at a fixed rate is `latency.py`'s.
-Results go to benchmarks/results/peers.json, of other than two cores to peers-N.json.
+The seconds are from submitting a query to its end, without starting Python, the JVM or a cluster.
+Rows are compared with DuckDB's, as sets: floats to nine digits, windows that have ended when the
+input does. Each run is a process of its own, on as many processors as it is told to use; engines
+take turns in each round. Results go to benchmarks/results/peers.json, of other than two cores to
+peers-N.json.
 """
 
 from __future__ import annotations
@@ -32,74 +35,43 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peer_live
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from data import write_band, write_events, write_keyed
-from measure import CORES, HERE, common_arguments, middle, write_report
+from measure import CORES, MARK, beside, beside_argument, common_arguments, middle, write_report
+from peer_engine import CACHE, CANNOT, ENGINES, Engine, set_up
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate" / "peers"
-PACKAGES = {"flink": "apache-flink", "bytewax": "bytewax", "pathway": "pathway"}
-HERE_TOO = ("tidegate", "spark", "duckdb")
-ROWS, FILE_ROWS, KEYS, RATE, LIMIT_S = 2_000_000, 100_000, 20_000, 10_000, 600
+ROWS, FILE_ROWS, KEYS, RATE = 2_000_000, 100_000, 20_000, 10_000
 TINY_ROWS, TINY_FILE = 60_000, 1_000
-_BATCH_ROWS = 500_000
-
-NO_EQUALITY = "it has no join on streams without an equality"
-CANNOT: dict[str, dict[str, str]] = {
-    "duckdb": {"tiny": "it has no batches"},
-    "spark": {"band": NO_EQUALITY, "asof": "it has no as-of join on streams"},
-    "flink": {
-        "median": "its SQL has no exact median of windows",
-        "band": NO_EQUALITY + " that forgets old rows",
-        "tiny": "it has no batches",
-    },
-    "bytewax": {
-        "median": "windows are folded row by row; a median would be a list of a user's own",
-        "equality": "its join keeps one row of a side, or is of windows that tumble",
-        "band": NO_EQUALITY,
-        "asof": "it has none",
-        "tiny": "it has no batches",
-    },
-    "pathway": {
-        "median": "it has no reducer for it",
-        "band": NO_EQUALITY,
-        "tiny": "it has no batches",
-    },
-}
-CASES = ("tumbling", "sliding", "median", "equality", "band", "asof", "tiny")
+_BATCH_ROWS, _SPAN_S = 500_000, 200
+CASES = ("tumbling", "sliding", "median", "equality", "band", "asof", "tiny", "latency")
 COLUMNS = {
     **dict.fromkeys(("tumbling", "sliding", "tiny"), ("end_us", "key", "mean", "n")),
     "median": ("end_us", "key", "m"),
     "band": ("x", "y", "a", "b"),
     **dict.fromkeys(("equality", "asof"), ("key", "a", "b")),
 }
+_WITHOUT_ANSWER = ("tiny", "latency")
+"""Cases that DuckDB cannot do: of latency the windows are counted, tiny is another's query."""
 
-
-def python_of(engine: str) -> Path:
-    return Path(sys.executable) if engine in HERE_TOO else CACHE / engine / "bin" / "python"
-
-
-def set_up() -> None:
-    """An environment for each engine that PyPI has; those that fail are named."""
-    for engine, package in PACKAGES.items():
-        place = CACHE / engine
-        if not (place / "bin" / "python").exists():
-            subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", package, "pyarrow"]
-        done = subprocess.run(pip, check=False)
-        print(f"{engine}: {'there' if done.returncode == 0 else 'could not be installed'}")
+Run = dict[str, Any]
 
 
 def write_input(folder: Path, rows: int) -> None:
-    """The streams, as Parquet for who can read it and as CSV for who cannot."""
-    write_events(folder / "events", rows, min(FILE_ROWS, rows), KEYS, RATE)
+    """The streams, as Parquet for who can read it and as CSV for who cannot.
+
+    Fewer rows than by default are less dense, so that as many windows end.
+    """
+    rate = min(RATE, rows // _SPAN_S)
+    write_events(folder / "events", rows, min(FILE_ROWS, rows), KEYS, rate)
     write_events(folder / "tiny", min(TINY_ROWS, rows), TINY_FILE, KEYS, 100)
     write_keyed(folder / "keyed", rows // 4, min(FILE_ROWS // 2, rows // 4), KEYS)
     # A tuple has about ten partners within 20 seconds on the other side.
@@ -111,7 +83,7 @@ def write_input(folder: Path, rows: int) -> None:
                 continue
             target.mkdir(parents=True)
             for file in sorted(source.glob("*.parquet")):
-                _write_csv(pq.read_table(file), times, target / f"{file.stem}.csv")
+                peer_live.write_csv(pq.read_table(file), times, target / f"{file.stem}.csv")
 
 
 def _streams(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -120,44 +92,34 @@ def _streams(folder: Path) -> Iterator[tuple[str, Path]]:
         yield side, folder / "keyed" / side
 
 
-def _write_csv(rows: pa.Table, times: pa.DataType, target: Path) -> None:
-    """Times as Flink reads them, or as numbers, of which the names of columns come first."""
-    if times == pa.int64():
-        moments = rows["ts"].cast(times)
-    else:
-        millis = rows["ts"].cast(pa.timestamp("ms"), safe=False)
-        moments = pc.strftime(millis, "%Y-%m-%d %H:%M:%S")
-    options = pcsv.WriteOptions(include_header=times == pa.int64(), quoting_style="none")
-    pcsv.write_csv(rows.set_column(0, "ts", moments), target, options)
-
-
-def run(engine: str, case: str, data: Path, work: Path) -> dict[str, Any]:
+def run(engine: Engine, case: str, data: Path, work: Path, limit_s: float) -> Run:
     """One run in a process of its own; what it told, or why there is nothing."""
-    tiny = case == "tiny"
-    batch_rows = TINY_FILE if tiny else _BATCH_ROWS
+    work.mkdir()
+    batch_rows = TINY_FILE if case == "tiny" else _BATCH_ROWS
     job = {"case": case, "data": str(data), "work": str(work), "cores": CORES}
-    program = HERE / "peer_engines" / f"{engine}_peer.py"
-    environment = {**os.environ, "PATHWAY_THREADS": str(CORES), "PYTHONPATH": str(HERE)}
+    job["batch_rows"] = batch_rows
+    if case == "latency":
+        return peer_live.run(engine, job, work)
     try:
         done = subprocess.run(
-            [str(python_of(engine)), str(program), json.dumps({**job, "batch_rows": batch_rows})],
-            env=environment,
+            engine.command(json.dumps(job)),
+            env=engine.environment(CORES),
             cwd=work,
             capture_output=True,
             text=True,
             check=False,
-            timeout=LIMIT_S,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        return {"failed": f"it took more than {LIMIT_S} seconds"}
-    told = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+        return {"failed": f"it took more than {limit_s:.0f} seconds"}
+    told = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not told:
-        print(done.stdout[-2000:], done.stderr[-3000:], file=sys.stderr)
         errors = [
             line for line in done.stderr.splitlines() if "Error" in line or "Exception" in line
         ]
-        return {"failed": (errors or ["it ended with " + str(done.returncode)])[-1][:200]}
-    found: dict[str, Any] = json.loads(told[-1].removeprefix("RESULT "))
+        failed = (errors or [f"it ended with {done.returncode}"])[-1][:200]
+        return {"failed": failed, "errors": done.stderr[-3000:]}
+    found: Run = json.loads(told[-1].removeprefix(MARK))
     return found
 
 
@@ -180,77 +142,121 @@ def same(one: Any, other: Any) -> bool:
     return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=1e-9))
 
 
-def measure(case: str, engines: list[str], rounds: int, data: Path) -> dict[str, Any]:
-    """A case on all engines, which take turns; the first answer of each is compared."""
-    last = sorted((data / ("tiny" if case == "tiny" else "events")).glob("*.parquet"))[-1]
-    until_us = int(pq.read_table(last, columns=["ts"])["ts"].cast(pa.int64())[-1].as_py())
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="tidegate-peers-") as folder:
-        wanted = None if case == "tiny" else _answer_of_duckdb(case, data, Path(folder), until_us)
-        for number in range(rounds):
-            for engine in engines:
-                if reason := CANNOT.get(engine, {}).get(case):
-                    found[engine] = {"cannot": reason}
-                    continue
-                work = Path(folder, f"{engine}-{number}")
-                work.mkdir()
-                told = run(engine, case, data, work)
-                one = found.setdefault(engine, {"runs_s": []})
-                if "failed" in told:
-                    one["failed"] = told["failed"]
-                    print(f"{case}, {engine}: {told['failed']}", flush=True)
-                    continue
-                one["runs_s"].append(told.pop("seconds"))
-                one |= told
-                if number == 0 and wanted is not None:
-                    rows = answer(work, case, until_us)
-                    one |= {"rows": len(rows), "same_rows": same(rows, wanted)}
-                print(f"{case}, {engine}: {one['runs_s'][-1]:.2f} s, {told}", flush=True)
-    return {engine: _summed_up(case, of, data) for engine, of in found.items()}
+class Comparison:
+    """Runs over the same input; each engine's first answer of a case is compared with DuckDB's."""
+
+    def __init__(self, data: Path, folder: Path, limit_s: float) -> None:
+        self._data, self._folder, self._limit_s = data, folder, limit_s
+        last = sorted((data / "events").glob("*.parquet"))[-1]
+        self._until_us = int(pq.read_table(last)["ts"].cast(pa.int64())[-1].as_py())
+        self._wanted: dict[str, Any] = {}
+
+    def ask_duckdb(self, place: Path, case: str, cpus: Sequence[int] | None) -> None:
+        """Take the rows that all others are compared with."""
+        _stay_on(cpus)
+        work = self._folder / f"{case}-wanted"
+        told = run(Engine("duckdb", place), case, self._data, work, self._limit_s)
+        if "failed" in told:
+            raise SystemExit(f"{case}: DuckDB must give the rows to compare with; {told['failed']}")
+        rows = answer(work, case, self._until_us)
+        if not len(rows):
+            raise SystemExit(f"{case}: there must be rows to compare; got none. Take more --rows.")
+        self._wanted[case] = rows
+
+    def measure(self, place: Path, name: str, cpus: Sequence[int] | None) -> Run:
+        """One run of `ROUND CASE ENGINE`."""
+        _stay_on(cpus)
+        number, case, engine = name.split()
+        work = self._folder / name.replace(" ", "-")
+        told = run(Engine(engine, place), case, self._data, work, self._limit_s)
+        if "failed" not in told and number == "0" and case in self._wanted:
+            rows = answer(work, case, self._until_us)
+            told |= {"rows": len(rows), "same_rows": same(rows, self._wanted[case])}
+        print(f"{name}: {_said(told)}", flush=True)
+        return told
 
 
-def _answer_of_duckdb(case: str, data: Path, folder: Path, until_us: int) -> Any:
-    work = folder / "wanted"
-    work.mkdir()
-    told = run("duckdb", case, data, work)
+def _stay_on(cpus: Sequence[int] | None) -> None:
+    """This thread, and what it starts, on as many processors as an engine is told to use."""
+    os.sched_setaffinity(0, cpus or sorted(os.sched_getaffinity(0))[:CORES])
+
+
+def _said(told: Run) -> str:
     if "failed" in told:
-        raise SystemExit(f"{case}: DuckDB must give the rows to compare with; {told['failed']}")
-    rows = answer(work, case, until_us)
-    if not len(rows):
-        raise SystemExit(f"{case}: there must be rows to compare; got none. Take more --rows.")
-    return rows
+        return f"{told['failed']}\n{told.pop('errors', '')}".rstrip()
+    if "latency_ms" in told:
+        lacking = f", {told['lacking']} windows lack rows" if told["lacking"] else ""
+        return f"{told['latency_ms']['p50']:.0f} ms in the median{lacking}"
+    rows = {True: "the same rows", False: "OTHER ROWS"}.get(told.get("same_rows", ""), "")
+    return f"{told['seconds']:.2f} s {rows}".rstrip()
 
 
-def _summed_up(case: str, of: dict[str, Any], data: Path) -> dict[str, Any]:
-    if not of.get("runs_s"):
-        return of
-    folders = {"equality": "keyed/*", "asof": "keyed/*", "band": "band", "tiny": "tiny"}
-    files = data.glob(f"{folders.get(case, 'events')}/*.parquet")
-    rows = sum(pq.read_metadata(file).num_rows for file in files)
-    found = of | {"seconds": middle(of["runs_s"]), "rows_in": rows}
-    found["rows_per_second"] = rows / statistics.median(of["runs_s"])
-    if "batches" in of:
-        found["batch_ms"] = 1e3 * statistics.median(of["runs_s"]) / max(of["batches"], 1)
+def in_turns(engines: Sequence[str], cases: Sequence[str], rounds: int) -> list[str]:
+    """The runs as `ROUND CASE ENGINE`, without what an engine cannot do."""
+    return [
+        f"{number} {case} {engine}"
+        for number in range(rounds)
+        for case in cases
+        for engine in engines
+        if case not in CANNOT.get(engine, {})
+    ]
+
+
+def summed_up(case: str, runs: Sequence[Run], rows_in: int) -> Run:
+    """An engine's runs of a case: medians and spread, or the first failure."""
+    failures = [told["failed"] for told in runs if "failed" in told]
+    if failures:
+        return {"failed": failures[0]}
+    about = {name: runs[0][name] for name in ("version", "settings")}
+    if case == "latency":
+        times = {p: middle([told["latency_ms"][p] for told in runs]) for p in ("p50", "p99")}
+        lacking = sum(told["lacking"] for told in runs)
+        return {**about, "latency_ms": times, "rate": runs[0]["rate"], "lacking": lacking}
+    seconds = [told["seconds"] for told in runs]
+    found: Run = {**about, "seconds": middle(seconds), "runs_s": seconds, "rows_in": rows_in}
+    found["rows_per_second"] = middle([rows_in / s for s in seconds])
+    found |= {name: runs[0][name] for name in ("rows", "same_rows") if name in runs[0]}
+    if case == "tiny":
+        found["batch_ms"] = middle([1e3 * t["seconds"] / max(t["batches"], 1) for t in runs])
     return found
 
 
+def rows_of(case: str, data: Path) -> int:
+    folders = {"equality": "keyed/*", "asof": "keyed/*", "band": "band", "tiny": "tiny"}
+    files = data.glob(f"{folders.get(case, 'events')}/*.parquet")
+    return sum(pq.read_metadata(file).num_rows for file in files)
+
+
 def table(cases: dict[str, Any]) -> Iterator[str]:
-    """Rows a second of each engine, in Markdown."""
+    """Rows a second of each engine, in Markdown: the median, and the least and the most."""
     engines = list(dict.fromkeys(engine for of in cases.values() for engine in of))
-    yield "| rows/s | " + " | ".join(engines) + " |"
+    yield "| thousand rows/s | " + " | ".join(engines) + " |"
     yield "|---|" + "---|" * len(engines)
     for case, of in cases.items():
         cells = [_cell(case, of.get(engine, {})) for engine in engines]
-        yield f"| {case} | {' | '.join(cells)} |"
+        yield f"| {_TITLES.get(case, case)} | {' | '.join(cells)} |"
 
 
-def _cell(case: str, of: dict[str, Any]) -> str:
-    if "rows_per_second" not in of:
-        return "failed" if "failed" in of else "-"
-    if case == "tiny":
-        return f"{of['batch_ms']:.0f} ms a batch"
+_TITLES = {"tiny": "tiny, ms a batch", "latency": "latency, ms: median, 99 of 100"}
+
+
+def _cell(case: str, of: Run) -> str:
+    if "version" not in of:
+        return str(of.get("failed", "-"))
+    if case == "latency":
+        times = ", ".join(f"{of['latency_ms'][p]['median']:,.0f}" for p in ("p50", "p99"))
+        return times + (f" ({of['lacking']} windows lack rows)" if of["lacking"] else "")
+    found = of["batch_ms"] if case == "tiny" else of["rows_per_second"]
+    middle_, low, high = (found[k] / (1 if case == "tiny" else 1e3) for k in _SPREAD)
     other = "" if of.get("same_rows", True) else " (other rows)"
-    return f"{of['rows_per_second']:,.0f}{other}"
+    return f"{_short(middle_)} ({_short(low)} to {_short(high)}){other}"
+
+
+_SPREAD = ("median", "low", "high")
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def settings_table(cases: dict[str, Any]) -> Iterator[str]:
@@ -258,36 +264,67 @@ def settings_table(cases: dict[str, Any]) -> Iterator[str]:
     yield "| engine | version | settings | not done, because |"
     yield "|---|---|---|---|"
     for engine in dict.fromkeys(engine for of in cases.values() for engine in of):
-        did = [of[engine] for of in cases.values() if "version" in of.get(engine, {})]
-        version, settings = (did[0][k] if did else "-" for k in ("version", "settings"))
-        reasons = {
-            c: of[engine]["cannot"] for c, of in cases.items() if "cannot" in of.get(engine, {})
-        }
+        did = {c: of[engine] for c, of in cases.items() if "version" in of.get(engine, {})}
+        version = next((of["version"] for of in did.values()), "-")
+        reasons = {c: of[engine]["cannot"] for c, of in cases.items() if "cannot" in of[engine]}
         cannot = "; ".join(f"{case}: {why}" for case, why in reasons.items()) or "-"
-        yield f"| {engine} | {version} | {settings} | {cannot} |"
+        yield f"| {engine} | {version} | {_settings(did)} | {cannot} |"
+
+
+def _settings(did: dict[str, Run]) -> str:
+    """Those of most cases, and those of others behind their names."""
+    each = [of["settings"] for of in did.values()]
+    most = statistics.mode(each) if each else "-"
+    others = [f"{case}: {of['settings']}" for case, of in did.items() if of["settings"] != most]
+    return "; ".join([most, *others])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     common_arguments(parser, rounds=3)
-    every = [*HERE_TOO, *PACKAGES]
+    beside_argument(parser)
     parser.add_argument("--setup", action="store_true", help="install the other engines")
-    parser.add_argument("--engines", nargs="+", choices=every, default=every)
+    parser.add_argument("--peers", type=Path, default=CACHE, help="where the others are installed")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--rows", type=int, default=ROWS, help="of the events")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of a run at most")
     asked = parser.parse_args()
     if asked.setup:
-        set_up()
+        set_up(asked.peers)
         return
-    engines = [engine for engine in asked.engines if python_of(engine).exists()]
-    for engine in sorted(set(asked.engines) - set(engines)):
-        print(f"{engine}: left out; `python benchmarks/peers.py --setup` installs it")
+    engines = [name for name in asked.engines if Engine(name, asked.peers).is_there()]
+    for name in sorted(set(asked.engines) - set(engines)):
+        print(f"{name}: left out; `python benchmarks/peers.py --setup` installs it")
     data = Path(asked.data) / f"peers-{asked.rows}"
     write_input(data, asked.rows)
-    found = {case: measure(case, engines, asked.rounds, data) for case in asked.cases}
-    print("\n".join([*table(found), "", *settings_table(found)]))
+    with tempfile.TemporaryDirectory(prefix="tidegate-peers-") as folder:
+        comparison = Comparison(data, Path(folder), asked.limit)
+        compared = [case for case in asked.cases if case not in _WITHOUT_ANSWER]
+        beside(asked.beside, partial(comparison.ask_duckdb, asked.peers), compared)
+        names = in_turns(engines, asked.cases, asked.rounds)
+        told = beside(asked.beside, partial(comparison.measure, asked.peers), names)
+    runs: dict[tuple[str, str], list[Run]] = {}
+    for name, one in zip(names, told, strict=True):
+        runs.setdefault((name.split()[1], name.split()[2]), []).append(one)
+    cases = {
+        case: {
+            engine: {"cannot": CANNOT[engine][case]}
+            if case in CANNOT.get(engine, {})
+            else summed_up(case, runs[case, engine], rows_of(case, data))
+            for engine in engines
+        }
+        for case in asked.cases
+    }
+    print("\n".join([*table(cases), "", *settings_table(cases)]))
     name = "peers" if CORES == 2 else f"peers-{CORES}"
-    write_report(name, {"rows": asked.rows, "rounds": asked.rounds, "cases": found})
+    write_report(name, {"rows": asked.rows, "rounds": asked.rounds, "cases": cases})
+    if wrong := [f"{c}, {e}" for c, of in cases.items() for e, o in of.items() if not _is_right(o)]:
+        sys.exit(f"failed, or gave other rows: {'; '.join(wrong)}")
+
+
+def _is_right(of: Run) -> bool:
+    return "failed" not in of and bool(of.get("same_rows", True))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How even a scan join divides its comparisons with several uneven physical streams a side.
 
     python benchmarks/physical_streams.py                  figure 8 of ScaleJoin
-    python benchmarks/physical_streams.py --seconds 20     a quick look
+    python benchmarks/physical_streams.py --seconds 2 --window 2     a quick look
 
 The three cases of ScaleJoin's section VI-D, with its streams, rates and numbers of instances:
 
@@ -23,6 +23,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +104,13 @@ def write_side(folder: Path, side: str, columns: str, rates: Sequence[Rate], sec
     return f"CREATE STREAM {side} FROM {', '.join(map(repr, map(str, paths)))} TIME ts;\n"
 
 
-def run(case: Case, buckets: int, seconds: float) -> list[list[int]]:
+def run(case: Case, buckets: int, *, window_s: int, seconds: float) -> list[list[int]]:
     """The comparisons of each instance, batch by batch, with full windows."""
-    total = WINDOW_S + seconds
+    total = window_s + seconds
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sql = write_side(folder, "r", "xy", case.r, total)
-        sql += write_side(folder, "s", "ab", case.s, total) + SELECT.format(w=WINDOW_S)
+        sql += write_side(folder, "s", "ab", case.s, total) + SELECT.format(w=window_s)
         rate = sum(len(times_us(one, total)) for one in (*case.r, *case.s)) / total
         stream = tg.Session(master="none").sql(sql)
 
@@ -124,7 +125,7 @@ def run(case: Case, buckets: int, seconds: float) -> list[list[int]]:
             ).wait()
 
         batches = batches_of(whole)[:-1]
-    full = START_US + WINDOW_S * 1_000_000
+    full = START_US + window_s * 1_000_000
     return [b["per_instance"]["compared"] for b in batches if b["frontier_us"] > full]
 
 
@@ -149,16 +150,18 @@ def summed_up(batches: Sequence[Sequence[int]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=SECONDS, help="with full windows")
+    parser.add_argument("--window", type=int, default=WINDOW_S, help="of both sides, in seconds")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     asked = parser.parse_args()
     found = {}
     for name in asked.cases:
         case = CASES[name]
-        found[name] = summed_up(run(case, case.buckets, asked.seconds))
-        of_64 = summed_up(run(case, 64, min(asked.seconds, 5)))
+        of = partial(run, case, window_s=asked.window)
+        found[name] = summed_up(of(case.buckets, seconds=asked.seconds))
+        of_64 = summed_up(of(64, seconds=min(asked.seconds, 5)))
         found[name]["with 64 buckets"] = of_64["deviation_mean"]
         print(name, *(f"{k} {v:.4g}" for k, v in found[name].items() if "_" in k), flush=True)
-    write_report("physical_streams", {"window_s": WINDOW_S, "cases": found})
+    write_report("physical_streams", {"window_s": asked.window, "cases": found})
 
 
 if __name__ == "__main__":

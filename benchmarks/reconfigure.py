@@ -2,6 +2,7 @@
 
     python benchmarks/reconfigure.py                              10, 100 and 1,000 MB, three rounds
     python benchmarks/reconfigure.py --sizes 10 --rounds 1 --cycles 1
+    python benchmarks/reconfigure.py --share 0.001 --rounds 1 --cycles 1    a quick look
     python benchmarks/reconfigure.py --engines spark --sizes 10 100
     python benchmarks/reconfigure.py --engines static managed --sizes 10
 
@@ -119,15 +120,20 @@ class Course:
         return size * max(rows - new_rows, 0) // max(rows, 1)
 
 
-def run_tidegate(size_mb: int, cycles: int, work: Path, managed: bool = False) -> dict[str, Any]:
-    """One run, and what each of its switches cost; its speed where it is not switched."""
+def run_tidegate(
+    size: int, cycles: int, work: Path, idle: int = 0, managed: bool = False
+) -> dict[str, Any]:
+    """One run with state of so many bytes, and what each of its switches cost.
+
+    Without cycles its speed over so many `idle` batches.
+    """
     import tidegate as tg
 
-    fill = size_mb * 1_000_000 // ROW_BYTES["tidegate"]
+    fill = size // ROW_BYTES["tidegate"]
     fill_rows = min(FILL_ROWS, -(-fill // FILL_BATCHES))
     course = Course(-(-fill // fill_rows), cycles)
     if not cycles:
-        course.batches += IDLE
+        course.batches += idle
     rows = fill + fill_rows + BATCH_ROWS * course.batches
     stream = tg.Session(master=MASTER).sql(QUERY.format(rows=rows // 2, rate=RATE))
 
@@ -209,9 +215,9 @@ def write_keyed(folder: Path, name: str, file: int, first: int, rows: int) -> No
     pq.write_table(table, folder / name / f"part-{file:05d}.parquet")
 
 
-def run_spark(size_mb: int, work: Path) -> dict[str, Any]:
+def run_spark(size: int, work: Path) -> dict[str, Any]:
     """Fill, stop, rewrite the checkpoint for twice as many partitions, start, one small batch."""
-    fill = size_mb * 1_000_000 // ROW_BYTES["spark"] // 2
+    fill = size // ROW_BYTES["spark"] // 2
     for name in ("left", "right"):
         for file in range(FILL_BATCHES):
             write_keyed(work, name, file, file * fill // FILL_BATCHES, fill // FILL_BATCHES)
@@ -277,14 +283,17 @@ def _until_done(spark: Any, work: Path) -> dict[str, Any]:
     return found
 
 
-def child(engine: str, size_mb: int, cycles: int, work: Path) -> None:
+def child(arguments: argparse.Namespace) -> None:
     """One run of one engine, in the process made for it."""
+    engine, work = arguments.child, Path(arguments.work)
+    size = round(arguments.sizes[0] * 1e6 * arguments.share)
     if engine == "spark":
-        give(run_spark(size_mb, work))
+        give(run_spark(size, work))
     elif engine == "tidegate":
-        give(run_tidegate(size_mb, cycles, work))
+        give(run_tidegate(size, arguments.cycles, work))
     else:
-        give(run_tidegate(size_mb, 0, work, managed=engine == "managed"))
+        idle = max(round(IDLE * arguments.share), 10)
+        give(run_tidegate(size, 0, work, idle, managed=engine == "managed"))
 
 
 def reduced(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -324,11 +333,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     common_arguments(parser, rounds=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES_MB), metavar="MB")
+    parser.add_argument("--share", type=float, default=1.0, help="of the state, and of the batches")
     parser.add_argument("--cycles", type=int, default=3, help="how often a run is switched about")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     arguments = parser.parse_args()
     if arguments.child:
-        child(arguments.child, arguments.sizes[0], arguments.cycles, Path(arguments.work))
+        child(arguments)
         return
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in arguments.engines}
     for number in range(arguments.rounds):
@@ -336,7 +346,8 @@ def main() -> None:
             for engine in arguments.engines:
                 if engine != "tidegate" and size > SPARK_MOST_MB and len(arguments.engines) > 2:
                     continue
-                options = ("--sizes", str(size), "--cycles", str(arguments.cycles))
+                words = {"sizes": size, "cycles": arguments.cycles, "share": arguments.share}
+                options = [word for n, v in words.items() for word in (f"--{n}", str(v))]
                 run = in_child(__file__, "--child", engine, *options)
                 runs[engine].setdefault(str(size), []).append(run)
                 print(f"round {number} {engine}, {size} MB: {_said(engine, run)}", flush=True)

@@ -25,8 +25,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grouped_case import input_of
 from measure import DATA, write_report
-from shedpart import CASES, Asked, input_of, ran
+from shedpart import CASES, Asked, ran
 
 from tidegate.operate.aggregate.balanced import batch as balanced
 from tidegate.operate.aggregate.balanced import survey
@@ -71,7 +72,8 @@ def measured(asked: Asked, data: Path) -> dict[str, float]:
     """One run with all its batches."""
     timed = Timed()
     with tempfile.TemporaryDirectory() as work, timed.calls():
-        summary = ran(asked, "balance", input_of(asked.case, data), Path(work, "out"), "none")
+        folder = input_of(asked.case, data, "shedpart")
+        summary = ran(asked, "balance", folder, Path(work, "out"), "none")
     reports = list(summary.reports)
     counts = [count for report in reports for count in report.instance_counts]
     whole = sum(count["cpu_us"] + count.get("map_cpu_us", 0) for count in counts) / 1e6
@@ -95,10 +97,9 @@ def main() -> None:
     for name in CHOSEN:
         asked = CASES[name]
         rows = given.rows or asked.case.rows // 2
-        size = max(rows // 10, 1_000)
-        few = replace(asked, case=replace(asked.case, rows=4_000, batch_rows=1_000))
+        few = replace(asked, case=asked.case.of_rows(4_000, 4))
         measured(few, Path(given.data))  # what is compiled with a query
-        asked = replace(asked, case=replace(asked.case, rows=rows, batch_rows=size))
+        asked = replace(asked, case=asked.case.of_rows(rows, 10))
         found[name] = measured(asked, Path(given.data))
         shares = (
             f"{k} {found[name][f'{k}_share']:.1%}" for k in ("survey", "decide", "processing")

@@ -25,24 +25,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cod import Case, write_input
-from measure import (
-    MASTER,
-    beside,
-    beside_argument,
-    common_arguments,
-    give,
-    in_child,
-    middle,
-    write_report,
+from grouped_case import (
+    Case,
+    case_parser,
+    chosen_cases,
+    figures_told,
+    input_of,
+    output_rows,
+    warm_costs,
 )
+from measure import MASTER, beside, give, in_child, middle, write_report
 
 WAYS = ("exact", "balance")
 ERROR, CONFIDENCE = 0.1, 0.95
 COLD_ROWS = 3
 """T_g, as in section 7.5.2."""
 WORKERS = 4
-WARM_BATCHES = 1
 FIGURES = (
     "imbalance_before",
     "imbalance_after",
@@ -106,8 +104,7 @@ def ran(asked: Asked, way: str, data: Path, out: Path, master: str = MASTER) -> 
         mean_like = True
 
     case = asked.case
-    stream = tg.Session(master=master).stream(str(data), time=case.time, name="s")
-    query: Any = stream.window(case.window, slide=case.slide).group_by(case.key)
+    query = case.query(tg.Session(master=master), data)
     if asked.huber is None:
         query = query.agg(value=getattr(tg, asked.function)(case.value))
     else:
@@ -127,16 +124,9 @@ def ran(asked: Asked, way: str, data: Path, out: Path, master: str = MASTER) -> 
 def run(asked: Asked, way: str, data: Path, out: Path) -> dict[str, float]:
     """What the batches of a query took, and what was told of its windows."""
     summary = ran(asked, way, data, out)
-    warm = list(summary.reports)[WARM_BATCHES:]
-    told = summary.as_dict()
-    counts = [c for r in warm for c in r.instance_counts]
-    figures = next(iter(told["windows"].values()), {}).get("figures", {})
-    return {
-        "seconds": sum(r.seconds for r in warm),
-        "task_cpu_s": sum(c["cpu_us"] + c["map_cpu_us"] for c in counts) / 1e6,
-        "rows": sum(r.rows_in for r in warm),
-        **{name: figures[name]["mean"] for name in FIGURES if name in figures},
-    }
+    costs, figures = warm_costs(list(summary.reports)), figures_told(summary)
+    kept = {name: costs[name] for name in ("seconds", "task_cpu_s", "rows")}
+    return kept | {name: figures[name] for name in FIGURES if name in figures}
 
 
 def accuracy(exact: Path, balanced: Path, asked: Asked) -> dict[str, float]:
@@ -145,30 +135,17 @@ def accuracy(exact: Path, balanced: Path, asked: Asked) -> dict[str, float]:
     For medians it is left out, whose error is one of ranks: `tests/operate/aggregate` has it.
     """
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
     from tidegate.approx.error import relative
 
-    def rows(folder: Path) -> pa.Table:
-        return ds.dataset([str(f) for f in sorted(folder.rglob("*.parquet"))]).to_table()
-
     key = asked.case.key
-    found = rows(balanced).select(["window_end", key, "value", "exact"])
-    both = rows(exact).join(found, keys=["window_end", key], right_suffix="_estimated")
+    found = output_rows(balanced).select(["window_end", key, "value", "exact"])
+    both = output_rows(exact).join(found, keys=["window_end", key], right_suffix="_estimated")
     answers = {"rows": both.num_rows, "estimated": 1 - float(np.mean(both.column("exact")))}
     if asked.huber is None and asked.function == "median":
         return answers
     errors = relative(both.column("value").to_numpy(), both.column("value_estimated").to_numpy())
     return answers | {"off": float((errors > ERROR).mean()), "largest_error": float(errors.max())}
-
-
-def input_of(case: Case, data: Path) -> Path:
-    """The folder of a case's stream, which is written once."""
-    stem = case.stream.replace("?", "-").replace("&", "-").replace("=", "")
-    folder = data / f"shedpart-{stem}-{case.key}-{case.rows}"
-    write_input(case, folder)
-    return folder
 
 
 def compare(
@@ -261,25 +238,19 @@ def table(cases: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     import tempfile
 
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
-    parser.add_argument("--rows", type=int, help="rows of each stream, in place of the usual ones")
+    parser = case_parser(__doc__, CASES, rounds=5)
     parser.add_argument("--out", help=argparse.SUPPRESS)
-    common_arguments(parser, rounds=5)
-    beside_argument(parser)
-    given = parser.parse_args()
-    cases = {name: CASES[name] for name in given.cases}
-    if given.rows is not None:
-        size = max(given.rows // 10, 1_000)
-        cases = {
-            n: replace(a, case=replace(a.case, rows=given.rows, batch_rows=size))
-            for n, a in cases.items()
-        }
+    given = chosen_cases(parser, CASES)
+    cases = {
+        name: replace(CASES[name], case=CASES[name].case.of_rows(given.rows, 10))
+        for name in given.cases
+    }
     if given.child:
         (asked,) = cases.values()
         give(run(asked, given.child, Path(given.data), Path(given.out)))
         return
-    folders = {name: input_of(asked.case, Path(given.data)) for name, asked in cases.items()}
+    data = Path(given.data)
+    folders = {name: input_of(asked.case, data, "shedpart") for name, asked in cases.items()}
     with tempfile.TemporaryDirectory(prefix="tidegate-shedpart-") as results:
 
         def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:

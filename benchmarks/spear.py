@@ -1,8 +1,9 @@
 """Windows answered within an error, beside our exact path, Spark's, and a scan of the window.
 
     python benchmarks/spear.py                         every case, about 8 minutes
-    python benchmarks/spear.py --case median --window 250000 --rounds 3
-    python benchmarks/spear.py --case scan             the baseline of the dissertation (6.8)
+    python benchmarks/spear.py --cases median --window 250000 --rounds 3
+    python benchmarks/spear.py --cases scan            the baseline of the dissertation (6.8)
+    python benchmarks/spear.py --share 0.01            a hundredth of the tuples: a quick look
 
 A case is an aggregate over tumbling windows of so many tuples, each in five batches; each run is a
 process of its own on Spark. What a window takes, without the first, in which everything starts:
@@ -40,6 +41,8 @@ from measure import (
     MASTER,
     Batch,
     batches_of,
+    beside,
+    beside_argument,
     common_arguments,
     give,
     in_child,
@@ -70,6 +73,7 @@ SMALL, MIDDLE, LARGE = 50_000, 250_000, 1_000_000
 
 WITHIN, ALONE, EXACT, SCAN = "within", "alone", "exact", "scan"
 SPARK, SPARK_SKETCH = "spark", "spark sketch"
+ENGINES = (WITHIN, ALONE, EXACT, SCAN, SPARK, SPARK_SKETCH)
 
 TASKS = ("map ", "instance ")
 READING = ("map read",)
@@ -99,6 +103,22 @@ class Case:
     @property
     def engines(self) -> list[str]:
         return [*self.ours, *self.spark]
+
+
+@dataclass(frozen=True)
+class Window:
+    """One of so many tuples, or of a share of them over the same time."""
+
+    tuples: int
+    share: float
+
+    @property
+    def span(self) -> str:
+        return f"{self.tuples // PER_SECOND} seconds"
+
+    @property
+    def rows(self) -> int:
+        return round(self.tuples * self.share)
 
 
 def _both(call: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
@@ -144,10 +164,10 @@ CASES = {
 }
 
 
-def run_tidegate(case: Case, engine: str, tuples: int, data: Path, work: Path) -> list[Batch]:
+def run_tidegate(case: Case, engine: str, window: Window, data: Path, work: Path) -> list[Batch]:
     session = tg.Session(master=MASTER)
     events = session.stream(str(data), time="ts")
-    asked = events.window(f"{tuples // PER_SECOND} seconds").agg(a=case.ours[engine]())
+    asked = events.window(window.span).agg(a=case.ours[engine]())
     if engine in (WITHIN, ALONE):
         asked = asked.within(error=ERROR, confidence=CONFIDENCE)
 
@@ -156,7 +176,7 @@ def run_tidegate(case: Case, engine: str, tuples: int, data: Path, work: Path) -
             query = asked.start(
                 sink=tg.sink.files(str(work / "out")),
                 checkpoint=str(work / "checkpoint"),
-                batch_rows=tuples // BATCHES,
+                batch_rows=window.rows // BATCHES,
                 instances=2,
             )
         query.wait()
@@ -178,7 +198,7 @@ def run_tidegate(case: Case, engine: str, tuples: int, data: Path, work: Path) -
     ]
 
 
-def run_spark(case: Case, engine: str, tuples: int, data: Path, work: Path) -> list[Batch]:
+def run_spark(case: Case, engine: str, window: Window, data: Path, work: Path) -> list[Batch]:
     """The same in Spark's own words; a batch closes a window where rows leave the state."""
     from pyspark.sql import functions as F
 
@@ -187,10 +207,9 @@ def run_spark(case: Case, engine: str, tuples: int, data: Path, work: Path) -> l
     spark.udf.register("trimmed", lambda values: trimmed(np.array(values)), "double")
     schema = spark.read.parquet(str(data / "part-00000.parquet")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(data))
-    window = F.window("ts", f"{tuples // PER_SECOND} seconds")
     result = (
         stream.withWatermark("ts", "0 seconds")
-        .groupBy(window)
+        .groupBy(F.window("ts", window.span))
         .agg(F.expr(case.spark[engine]).alias("a"))
     )
     if case.after is not None:
@@ -231,17 +250,22 @@ def reduced(batches: Sequence[Batch]) -> dict[str, float]:
     return found
 
 
-def compare(name: str, tuples: int, rounds: int, data: Path, windows: int) -> dict[str, Any]:
+def compare(
+    name: str, tuples: int, asked: argparse.Namespace, cpus: Sequence[int] | None
+) -> dict[str, Any]:
     """One case at one size, engines interleaved."""
-    folder = data / f"spear-{tuples}-{windows}"
-    write_events(folder, tuples * windows, tuples // BATCHES, 20, PER_SECOND)
+    share, windows, rounds = asked.share, asked.windows, asked.rounds
+    folder = Path(asked.data) / f"spear-{tuples}-{windows}-{share:g}"
+    rows = Window(tuples, share).rows
+    write_events(folder, rows * windows, rows // BATCHES, 20, round(PER_SECOND * share))
     case = CASES[name]
-    runs: dict[str, list[dict[str, float]]] = {engine: [] for engine in case.engines}
+    engines = [one for one in case.engines if one in asked.engines]
+    runs: dict[str, list[dict[str, float]]] = {engine: [] for engine in engines}
     for number in range(rounds):
-        for engine in case.engines:
+        for engine in engines:
             batches = in_child(
-                __file__, "--child", engine, "--case", name, "--window", str(tuples),
-                "--data", str(folder),
+                __file__, "--child", engine, "--cases", name, "--window", str(tuples),
+                "--share", str(share), "--data", str(folder), cpus=cpus,
             )  # fmt: skip
             runs[engine].append(reduced(batches))
             print(f"{name} {tuples:,} round {number} {engine}: {runs[engine][-1]}", flush=True)
@@ -339,32 +363,46 @@ def _timed(call: Callable[[], object], repeats: int) -> float:
     return statistics.median(times) * 1e6
 
 
+def child(asked: argparse.Namespace) -> None:
+    """One run of one engine, in the process made for it."""
+    # Tasks find the aggregates where this file is.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    (name,), engine = asked.cases, asked.child
+    run = run_spark if engine in CASES[name].spark else run_tidegate
+    window = Window(asked.window, asked.share)
+    give(run(CASES[name], engine, window, Path(asked.data), Path(asked.work)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", default="all", choices=[*CASES, "scan", "all"])
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, SCAN], default=[*CASES, SCAN])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--share", type=float, default=1.0, help="of the tuples of each window")
     parser.add_argument(
         "--window", type=int, help="tuples of a window; those of the case unless given"
     )
     parser.add_argument("--windows", type=int, default=4, help="how many windows a run has")
     common_arguments(parser, rounds=1)
+    beside_argument(parser)
     arguments = parser.parse_args()
     if arguments.child:
-        # Tasks find the aggregates where this file is.
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-        case, engine = CASES[arguments.case], arguments.child
-        run = run_spark if engine in case.spark else run_tidegate
-        give(run(case, engine, arguments.window, Path(arguments.data), Path(arguments.work)))
+        child(arguments)
         return
-    data, rounds, windows = Path(arguments.data), arguments.rounds, arguments.windows
-    cases = [
-        compare(name, size, rounds, data, windows)
-        for name, case in CASES.items()
-        if arguments.case in (name, "all")
-        for size in ([arguments.window] if arguments.window else case.sizes)
-    ]
-    scanned = scans() if arguments.case in ("scan", "all") else []
-    part = "" if arguments.case == "all" else f"-{arguments.case.replace(' ', '-')}"
-    write_report(f"spear{part}", {"cases": cases, "scans": scanned})
+    sizes = {
+        f"{name}, {size}": (name, size)
+        for name in arguments.cases
+        if name != SCAN
+        for size in ([arguments.window] if arguments.window else CASES[name].sizes)
+    }
+
+    def one(named: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+        return compare(*sizes[named], arguments, cpus)
+
+    cases = beside(arguments.beside, one, list(sizes))
+    scanned = scans() if SCAN in arguments.cases else []
+    single = arguments.cases if len(arguments.cases) == 1 else []
+    name = "-".join(["spear", *single]).replace(" ", "-")
+    write_report(name, {"beside": arguments.beside, "cases": cases, "scans": scanned})
     print("\n".join([*table(cases), "", *scan_table(scanned)]))
 
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cod import Case, write_input
+from grouped_case import Case, write_input
 from measure import DATA, write_report
 from spear_groups import CASES, ERROR, Asked, run
 

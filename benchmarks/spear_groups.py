@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.dataset as ds
-from cod import Case, write_input
+from grouped_case import Case, write_input
 from huber import HuberLocation
 from measure import DATA, write_report
 
 import tidegate as tg
-from tidegate.duration import duration_us
+from tidegate.calendar.duration import duration_us
 
 ERROR, CONFIDENCE = 0.1, 0.95
 BUDGETS = (1_000, 10_000)

@@ -13,10 +13,10 @@ engine's own account. Rates are doubled until one is not sustained; later tries 
 highest that was and the lowest that was not.
 
 `shared` are instances of one host that read the same files (STRETCH's V_SN), `shuffle` exchanges
-tuples as executors do (P_SN); handover.py has what STRETCH's model makes of them. With the most
-instances and the shortest window the query is also switched, from half of them to all, in the
-middle of a run at three quarters of that rate. All tries with one number of instances are in one
-process. Results go to benchmarks/results/sustained.json and sustained-*.svg.
+tuples as executors do (P_SN); handover.py has what STRETCH's model makes of them. With `--switch`
+the query with the most instances and the shortest window is also switched, from half of them to
+all, in the middle of a run at three quarters of that rate. All tries with one number of instances
+are in one process. Results go to benchmarks/results/sustained.json and sustained-*.svg.
 """
 
 from __future__ import annotations
@@ -294,7 +294,9 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=6)
     parser.add_argument("--result", default="sustained", metavar="NAME", help="of the files")
     parser.add_argument("--short", action="store_true", help="tiny windows, two tries of 3 s")
-    parser.add_argument("--switch", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--switch", action="store_true", help="also from half of the most instances to all"
+    )
     common_arguments(parser, rounds=1)
     sweep_arguments(parser, [1, CORES])
     arguments = parser.parse_args()
@@ -309,7 +311,8 @@ def main() -> None:
         for n in arguments.instances:
             words = [f"--{name}={getattr(arguments, name)}" for name in PASSED_ON]
             words += ["--minutes", *map(str, arguments.minutes)]
-            words += ["--switch"] if n == max(arguments.instances) and n > 1 else []
+            if arguments.switch and n == max(arguments.instances) > 1:
+                words += ["--switch"]
             done = in_child(
                 __file__, "--child", exchange, *words, instances=n, cores=CORES_GIVEN or n
             )

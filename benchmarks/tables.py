@@ -18,6 +18,7 @@ from typing import Any
 import autoscale
 import autoscale_engine
 import batch_cost
+import cliffs
 import cod
 import controller
 import controller_engine
@@ -60,6 +61,8 @@ _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
         "peers": Table("peers", lambda report: peers.table(report["cases"])),
+        "peers_16": Table("peers-16", lambda report: peers.table(report["cases"])),
+        "cliffs": Table("cliffs", lambda report: cliffs.table(report["cases"])),
         "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
     },
     "measured/engine.md": {

@@ -75,6 +75,7 @@ def run(name: str, migrates: bool, seconds: float, master: str, work: Path) -> d
                 mapping={0: range(BUCKETS), 1: []},
                 handover="window",
                 observer=course,
+                batch_rows=course.streams * RATE,  # of a second at most, so that there is a middle
             )
         )
         course.query.wait()

@@ -295,6 +295,18 @@ def test_latency_counts_a_batch_with_its_tuples() -> None:
     assert sustained.latency([])["p99"] == float("inf")
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 5, 16])
+def test_a_handshake_join_compares_every_pair_of_a_window_once(nodes: int, tmp_path: Path) -> None:
+    handshake, count, data = (_benchmark(name) for name in ("handshake", "count", "data"))
+    case = handshake.Case(domain=100, window_rows=900, batch_rows=300, per_second=1_000)
+    data.write_band(tmp_path, case.rows, case.per_second, case.domain)
+    sides = [handshake.block_of(tmp_path, side) for side in "rs"]
+    did = handshake.joined(case, *sides, nodes=nodes)
+    pairs = count.band_pairs(tmp_path, case.window_us, handshake.BAND, handshake.BAND)
+    assert did["rows_out"] == pairs > 10_000
+    assert did["comparisons"] == count.near_pairs(tmp_path, case.window_us)
+
+
 def test_what_benchmarks_import_is_there() -> None:
     """Also inside functions, which run only when somebody measures."""
     found, missing = 0, []

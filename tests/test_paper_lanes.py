@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,14 @@ sys.exit(3 if "wrong" in sys.argv else 0)
 """
 
 
+PROGRAMS = tomllib.loads((ROOT / "benchmarks/papers/programs.toml").read_text(encoding="utf-8"))
+SHORT = [
+    name
+    for name, of in PROGRAMS.items()
+    if of["quick_cpu_s"] <= 9 and "FOLDER" not in of["command"]
+]
+
+
 @pytest.fixture(scope="module")
 def of() -> Iterator[Any]:
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -31,7 +40,7 @@ def of() -> Iterator[Any]:
 def _program(of: Any, folder: Path, name: str, **more: Any) -> Any:
     file = folder / "say.py"
     file.write_text(SAY)
-    given = {"minutes": 0.01, **more}
+    given = {"minutes": 0.01, "quick": "", "quick_cpu_s": 0.0, **more}
     return of("paper_list").Program(name, f"{file} {name}", (name,), measures=(), **given)
 
 
@@ -62,7 +71,7 @@ def test_programs_get_cores_of_their_own_and_what_is_too_long_is_left(
 def test_what_is_late_is_killed(of: Any, tmp_path: Path) -> None:
     lanes = of("paper_lanes")
     (tmp_path / "say.py").write_text("import threading\nthreading.Event().wait()\n")
-    late = of("paper_list").Program("late", f"{tmp_path / 'say.py'}", (), 0.0, ())
+    late = of("paper_list").Program("late", f"{tmp_path / 'say.py'}", (), 0.0, (), "", 0.0)
     runs = lanes.Lanes([(0, 1)], 0.02, tmp_path)
     assert runs.run([late], lambda _: None) == ["late"]
 
@@ -111,5 +120,39 @@ def test_a_quick_run_finds_a_result_that_lacks_what_a_page_reads(of: Any, tmp_pa
     assert runs.run_quick(program) == ""
     (tmp_path / "stretch_model.json").write_text("{}")
     assert "must have figure 3/virtual/scales_to" in runs._unread(program, tmp_path)
-    quick = [one.name for one in listed.programs().values() if one.quick is not None]
-    assert len(quick) >= 20
+    names = [one.name for one in runs.quick_ones([])]
+    assert names == list(listed.programs())
+    assert {one.name for one in runs.quick_ones(["scalejoin-6"])} == {"handshake"}
+
+
+def test_what_a_picture_or_a_ratio_reads_is_looked_for_too(of: Any, tmp_path: Path) -> None:
+    runs, listed = of("paper_runs"), of("paper_list")
+    program = listed.programs()["sample_rates"]
+    assert runs.run_quick(program) == ""
+    found = json.loads((of("measure").RESULTS / "sample_rates.json").read_text())
+    del found["families"]["zipf"]["exponent 1.5"]  # it is only drawn
+    (tmp_path / "sample_rates.json").write_text(json.dumps(found))
+    assert "families/zipf/exponent 1.5" in runs._unread(program, tmp_path)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_programs_run_on_tiny_input_and_give_what_the_pages_read(of: Any, name: str) -> None:
+    """The others: `python benchmarks/paper_runs.py --quick`."""
+    assert of("paper_runs").run_quick(of("paper_list").programs()[name]) == ""
+
+
+def test_what_runs_on_tiny_input_here_takes_a_minute_or_so() -> None:
+    assert len(SHORT) >= 13
+    assert sum(PROGRAMS[name]["quick_cpu_s"] for name in SHORT) <= 90
+
+
+def test_programs_of_many_cores_run_in_turn_while_the_time_suffices(
+    of: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = of("paper_runs")
+    program = _program(of, tmp_path, "short", cores=16, minutes=2.0)
+    assert runs.run_all([program], tmp_path / "at", tmp_path, minutes=1.0) == []
+    assert "short: needs about 2 minutes, left for later" in capsys.readouterr().out
+    assert not (tmp_path / "at" / "short").exists()
+    assert runs.run_all([program], tmp_path / "at", tmp_path, minutes=3.0) == ["short"]
+    assert (tmp_path / "at" / "short").exists()

@@ -15,6 +15,10 @@ import pyarrow.parquet as pq
 import tidegate
 from tidegate.cli.main import invoke
 
+LIVE = """
+CREATE STREAM e FROM '{data}' TIME ts;
+SELECT key, AVG(value) AS mean, COUNT(*) AS n FROM e [RANGE 10 SECONDS SLIDE 1 SECOND] GROUP BY key;
+"""
 EVENTS = "CREATE STREAM e FROM '{data}/events' TIME ts;\n"
 SIDES = """
 CREATE STREAM l FROM '{data}/keyed/left' TIME ts;
@@ -28,6 +32,7 @@ MEANS = (
     "SELECT key, AVG(value) AS mean, COUNT(*) AS n FROM e [RANGE 60 SECONDS{slide}] GROUP BY key;"
 )
 QUERIES = {
+    "latency": LIVE,
     "tumbling": EVENTS + MEANS.replace("{slide}", ""),
     "sliding": EVENTS + MEANS.replace("{slide}", " SLIDE 10 SECONDS"),
     "median": EVENTS
@@ -56,7 +61,11 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     query.write_text(QUERIES[case].format(data=job["data"]))
     words = ["run", str(query), "--out", f"{work}/out", "--checkpoint", f"{work}/state"]
     words += ["--master", f"local[{job['cores']}]", "--instances", str(job["cores"])]
-    words += ["--batch-rows", str(job["batch_rows"]), "--summary", str(summary)]
+    words += ["--summary", str(summary)]
+    if case == "latency":
+        words += ["--follow"]
+    else:
+        words += ["--batch-rows", str(job["batch_rows"])]
     began = time.perf_counter()
     if code := invoke(words):
         raise SystemExit(code)
@@ -67,9 +76,17 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         "seconds": told["seconds"],
         "with_start_s": whole,
         "batches": told["batches"],
+        **about(job),
+    }
+
+
+def about(job: dict[str, Any]) -> dict[str, str]:
+    batches = f"batches of {job['batch_rows']:,} rows"
+    if job["case"] == "latency":
+        batches = "--follow"
+    return {
         "version": tidegate.__version__,
-        "settings": f"local[{job['cores']}], as many instances, "
-        f"batches of {job['batch_rows']:,} rows",
+        "settings": f"local[{job['cores']}], as many instances, {batches}",
     }
 
 
@@ -83,4 +100,6 @@ def _keep(work: Path, columns: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    print("RESULT", json.dumps(run(json.loads(sys.argv[1]))), flush=True)
+    asked = json.loads(sys.argv[1])
+    print("ABOUT", json.dumps(about(asked)), flush=True)
+    print("RESULT", json.dumps(run(asked)), flush=True)

@@ -47,3 +47,27 @@ def ints(table: pa.Table, column: str) -> npt.NDArray[np.int64]:
     """An integer column without NULLs as a NumPy array."""
     values: npt.NDArray[np.int64] = table.column(column).to_numpy()
     return values
+
+
+def gathered(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """Some rows of a table, copied, with one chunk in each column.
+
+    A column of lists that are all empty costs its offsets, not a gather of all that a list may
+    hold.
+    """
+    picked, table = pa.array(rows), table.combine_chunks()
+    empty = np.zeros(len(rows) + 1, np.int32)
+    columns = [
+        pa.ListArray.from_arrays(empty, column.chunk(0).values, column.type)
+        if _is_blank(column)
+        else column.take(picked)
+        for column in table.itercolumns()
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema).combine_chunks()
+
+
+def _is_blank(column: pa.ChunkedArray) -> bool:
+    """Whether it has lists, and all of them are empty."""
+    if not pa.types.is_list(column.type) or column.num_chunks != 1:
+        return False
+    return len(column.chunk(0).values) == 0 and not column.null_count

@@ -63,7 +63,7 @@ def test_names_of_commands_need_no_engine() -> None:
     """And what stands for a path is completed as one."""
     asked = {"_TIDEGATE_COMPLETE": "bash_complete", "COMP_CWORD": "1", "COMP_WORDS": "tidegate s"}
     loaded = "import sys; from tidegate.cli.main import main\ntry: main()\nfinally: print("
-    loaded += "sorted({'tidegate.driver.loop', 'tidegate.cli.run'} & set(sys.modules)))"
+    loaded += "sorted({'tidegate.driver.loop', 'tidegate.cli.command.run'} & set(sys.modules)))"
     printed = subprocess.run(
         [sys.executable, "-c", loaded],
         env={**FOUND, **asked},

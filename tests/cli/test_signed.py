@@ -13,31 +13,16 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_public_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 import tidegate as tg
+from tests.cli.pem import write_keys
 from tests.secrets.planted import PLANTED, search
 from tidegate.cli.main import invoke
 
 _SQL = """CREATE STREAM r FROM 'in.csv' TIME ts;
 SELECT k, COUNT(*) AS n, AVG(v) AS a FROM r [RANGE 10 SECONDS] GROUP BY k;"""
 _RUN = "run q.sql --master none --out out --checkpoint ck --batch-rows 20".split()
-
-
-def _keys(name: str) -> None:
-    """A pair of PEM files as openssl makes them."""
-    key = Ed25519PrivateKey.generate()
-    form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    Path(f"{name}.pem").write_bytes(key.private_bytes(*form))
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    Path(f"{name}.pub").write_bytes(public)
 
 
 @pytest.fixture
@@ -47,8 +32,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [f"2024-01-01T00:00:{i:02d}Z,{'abc'[i % 3]},{i * 1.5}" for i in range(60)]
     Path("in.csv").write_text("\n".join(["ts,k,v", *rows]) + "\n")
     Path("q.sql").write_text(_SQL)
-    _keys("mine")
-    _keys("other")
+    write_keys("mine")
+    write_keys("other")
     return tmp_path
 
 

@@ -19,10 +19,10 @@ from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.model.observation import BatchCadence, Observation
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.options import PlanOptions
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -213,3 +213,12 @@ def test_a_partitioner_that_is_asked_for_is_not_taken_from_the_checkpoint(tmp_pa
     loop.close()
     with pytest.raises(CheckpointError, match="- partitioner standby"):
         loop_of(other, [source], tmp_path, sink, batch_rows=2_000, instances=None)
+
+
+@pytest.mark.parametrize(("function", "by_tuple"), [("MEDIAN(v)", 1.0), ("AVG(v)", 0.0)])
+def test_whether_the_work_of_instances_follows_the_tuples(function: str, by_tuple: float) -> None:
+    """Map tasks fold a mean into a row for each group; instances keep each value of a median."""
+    query = f"SELECT k, {function} AS m FROM s [RANGE 1 SECOND] GROUP BY k"
+    stream = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA)
+    plan = plan_for(bind(read_script(query), {"s": stream}), Place("none"))
+    assert plan.subqueries[0].operator.operation.by_tuple == by_tuple

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of, table
 from tidegate.batch import MIN_US
@@ -22,6 +29,10 @@ from tidegate.elastic.shed_rule import (
     decide,
 )
 from tidegate.errors import OptionError
+from tidegate.operate.aggregate.functions.count import Count
+from tidegate.operate.aggregate.functions.spread import Spread
+from tidegate.operate.aggregate.functions.total import ExactTotal, FloatTotal
+from tidegate.operate.kernels.group import Groups
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
 
@@ -32,12 +43,19 @@ ASKED = 1500
 
 
 def commanded(
-    sql: str, folder: Path, *, cut: int, after: str, restart: bool = False, **options: Any
+    sql: str,
+    folder: Path,
+    *,
+    cut: int,
+    after: str,
+    restart: bool = False,
+    asked: int = ASKED,
+    **options: Any,
 ) -> tuple[list[Any], Loop]:
     """Rows of a run that is told to shed otherwise, and how the rest of its input is cut."""
     sink, source = MemorySink(), memory()
     loop = loop_of(plan_of(sql), [source], folder, sink, **options)
-    given = [ROWS[:ASKED], *(ROWS[i : i + cut] for i in range(ASKED, len(ROWS), cut))]
+    given = [ROWS[:asked], *(ROWS[i : i + cut] for i in range(asked, len(ROWS), cut))]
     for number, part in enumerate(given):
         source.append(table(*part))
         if number == 1:
@@ -97,6 +115,70 @@ def test_a_query_with_up_to_sheds_nothing_by_itself_where_no_backlog_is(tmp_path
     assert [row[:-1] for row in rows_of(sink)] == rows_of_exact(tmp_path / "b")
     assert {row[-1] for row in rows_of(sink)} == {1.0}
     assert "rows_shed" not in loop.summary.counters
+
+
+@settings(max_examples=10)
+@given(
+    asked=st.integers(1, len(ROWS) - 1),
+    cut=st.integers(200, len(ROWS)),
+    instances=st.integers(1, 3),
+    restart=st.booleans(),
+)
+def test_beginning_to_shed_gives_the_same_rows_wherever_it_begins_and_if_the_driver_ends_there(
+    asked: int, cut: int, instances: int, restart: bool
+) -> None:
+    sql, after = f"{SQL} WITH SHED UP TO 95 PERCENT", "90 percent"
+    with TemporaryDirectory() as folder:
+        at_once, _ = commanded(sql, Path(folder) / "a", cut=len(ROWS), after=after, asked=asked)
+        how = {"cut": cut, "restart": restart, "instances": instances}
+        again, _ = commanded(sql, Path(folder) / "b", after=after, asked=asked, **how)
+        exact = rows_of_exact(Path(folder) / "exact")
+    assert again == at_once
+    whole = {row[:6] for row in at_once if row[6] == 1.0}
+    assert whole <= set(exact)
+
+
+def test_until_it_sheds_a_query_that_may_does_the_work_of_one_that_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts the tuples that kernels get, and what is kept of groups that are sampled."""
+    folded: Counter[str] = Counter()
+
+    def counting(family: type, fold: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(self: Any, groups: Groups, columns: Any) -> Any:
+            folded[family.__name__] += len(groups.codes)
+            return fold(self, groups, columns)
+
+        return counted
+
+    for family in (ExactTotal, FloatTotal, Count, Spread):
+        monkeypatch.setattr(family, "fold", counting(family, family.fold))
+    rows_of_exact(tmp_path / "exact")
+    plain = +folded
+    folded.clear()
+    sql = f"{SQL} WITH SHED UP TO 95 PERCENT"
+    source = memory(*ROWS[:1990])
+    loop = loop_of(plan_of(sql), [source], tmp_path / "a")
+    drain(loop)
+    assert sampled_groups(tmp_path / "a") == 0
+    source.append(table(*ROWS[1990:]))
+    source.end()
+    drain(loop)
+    assert plain == {"ExactTotal": 2 * len(ROWS), "Count": len(ROWS)}
+    assert +folded == plain
+    folded.clear()
+    commanded(sql, tmp_path / "b", cut=490, after="90 percent")
+    assert folded["Spread"] > 0
+    assert sampled_groups(tmp_path / "b") > 0
+
+
+def sampled_groups(folder: Path) -> int:
+    """How many groups in the segments of a checkpoint are sampled."""
+    found = 0
+    for file in folder.rglob("segment/*.arrow"):
+        columns = pa.ipc.open_file(file).read_all()
+        found += len(pc.list_flatten(columns.column("a0.sampled")))
+    return found
 
 
 def test_off_and_auto_give_it_back_and_what_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ BY = ByGroup(("k",), PANE_US, 2)
 class Choosing(ByGroup):
     """The same without the short way."""
 
-    def whole(self, count: int) -> dict[str, pa.Array] | None:
-        return None
+    chosen = True
 
 
 def tuples(count: int) -> pa.Table:
@@ -35,13 +34,17 @@ def tuples(count: int) -> pa.Table:
 
 
 def counts_of(marked: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
-    """By pane and group: the tuples that it had, and how many of them are below the limit."""
+    """By pane and group: the tuples that it had, and how many of them are below the limit.
+
+    A tuple that was not to be shed has no priority, and counts for itself.
+    """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for row in marked.to_pylist():
         place = row[TS] // PANE_US, row[OUT + "k"]
         had, below = found.get(place, (0, 0))
-        below += row[OUT + PRIORITY] < limit_of(RATE)
-        found[place] = had + row[OUT + TUPLES], below
+        below += (row[OUT + PRIORITY] or 0) < limit_of(RATE)
+        number = row[OUT + TUPLES]
+        found[place] = had + (1 if number is None else number), below
     return found
 
 

@@ -13,7 +13,7 @@ from tests.oracle.function import About, Row, one_zero, result, sort_key
 from tests.oracle.query import Answer, Cells, PlainStream, Windowed, in_total_order, ordered
 from tests.oracle.sample import priority
 from tidegate.approx.priority import seed_of
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 
 CONCEPT, TOTAL, UNIFORM = "CONCEPT", "CONCEPT TOTAL", "UNIFORM"
 
@@ -134,15 +134,18 @@ def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]
         kept.sort(key=lambda r: (r["ts"], r["src"], r["seq"]))
         results = [result(f, kept, {}) for f in spec.functions]
         more = sum(query.excess(row) for row in kept)
-        results = [
-            _corrected(query, f, value, kept)
-            for f, value in zip(spec.functions, results, strict=True)
-        ]
+        whole = len(kept) == len(members)
+        if not whole:
+            results = [
+                _corrected(query, f, value, kept)
+                for f, value in zip(spec.functions, results, strict=True)
+            ]
         start, keys = (
             k * spec.window.slide_us,
             [one_zero(members[0][name]) for name, _ in spec.keys],
         )
-        cells = _scaled(spec, results, len(members) / (len(kept) + more))
+        factor = len(members) / (len(kept) + more)
+        cells = results if whole else _scaled(spec, results, factor)
         output.append(
             (start, start + spec.window.range_us, *keys, *cells, len(kept) / len(members))
         )

@@ -13,8 +13,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.cli.main import invoke
-from tidegate.disk import using
-from tidegate.session.rerun import RecordedRun
+from tidegate.session.verification.rerun import RecordedRun
+from tidegate.state.store import Store
+from tidegate.storage.disk import using
 from tidegate.testing.tap import DiskChange, TappedDisk
 
 CREATE = "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) FROM 'in' TIME ts;\n"
@@ -79,6 +80,41 @@ def test_a_shadow_gives_the_published_rows(capsys: pytest.CaptureFixture[str]) -
     (output,) = facts["outputs"]  # type: ignore[misc]
     assert output["columns"]["added"] == {"top": "bigint"}
     assert {path: path.read_bytes() for path in Path("ck").rglob("*") if path.is_file()} == before
+
+
+def test_the_shadow_takes_batches_within_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three files side by side, out of order by a second; another one has come since."""
+    shutil.rmtree("ck")
+    create = CREATE.replace("TIME ts", "TIME ts DISORDER 2 SECONDS")
+    for name, text in (("old", OLD), ("new", NEW)):
+        Path(f"{name}.sql").write_text(create + text)
+    for name, span in {"b": (0, 90), "c": (40, 200), "d": (80, 120)}.items():
+        add(name, *span)
+        path = Path(f"in/{name}.csv")
+        head, *lines = path.read_text().splitlines(keepends=True)
+        lines[::2], lines[1::2] = lines[1::2], lines[::2]
+        path.write_text(head + "".join(lines))
+    run("old", "ck", "out-now")
+    add("e", 0, 400)
+    for name in ("ck", "out-now"):
+        shutil.copytree(name, f"{name}-before")
+    made = []
+    for limit_rows in (1000, 70, 16):
+        for name in ("ck", "out-now", "kept"):
+            shutil.rmtree(name, ignore_errors=True)
+        for name in ("ck", "out-now"):
+            shutil.copytree(f"{name}-before", name)
+        words = ["--cutover", "kept", "--batch-rows", str(limit_rows)]
+        facts = compare(capsys, 0, "ck", "new.sql", *words)
+        switched = Store.open("ck").latest()
+        assert switched is not None
+        assert switched.counters["rows_in"] == 590
+        assert switched.counters["batches"] >= 590 / limit_rows
+        committed = len(rows("out-now"))
+        run("new", "ck", "out-now")
+        assert len(rows("out-now")) > committed
+        made.append((facts, rows("out-now")))
+    assert made[1:] == made[:1] * 2
 
 
 def test_a_switch_is_at_one_watermark_and_goes_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +242,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "must be to another query": lambda: ["ck", "old.sql", "--cutover", "kept"],
     "must be a new folder": lambda: ["ck", "new.sql", "--cutover", "in"],
     "needs a checkpoint that is compared": lambda: ["old.sql", "new.sql", "--cutover", "kept"],
-    "takes none of these with a checkpoint": lambda: ["ck", "new.sql", "--batch-rows", "7"],
+    "takes none of these with a checkpoint": lambda: ["ck", "new.sql", "--conf", "a=b"],
     "must be a state that --cutover has kept": lambda: ["ck", "new.sql", "--begin", "none"],
     "must read the streams of the checkpoint": lambda: [
         "ck",

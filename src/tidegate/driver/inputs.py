@@ -15,8 +15,9 @@ from tidegate.driver.connection import Connection, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
+from tidegate.gate.cut import Cut
 from tidegate.gate.extent import Extent, Holder, InletReach, reaches_of, silent_of
-from tidegate.gate.intake import Cut, Intake
+from tidegate.gate.intake import Intake
 from tidegate.plan.physical import Plan
 from tidegate.schedule import beside
 from tidegate.state.manifest import Manifest
@@ -64,14 +65,14 @@ class Inputs:
         entries = rewound(before.sources, last.sources, self._store)
         self._intake.restore(before.frontier_us, entries, self._store)
 
+    def end_at(self, before: Manifest, last: Manifest) -> None:
+        """As `rewind`; batches that are not repeated end at the latest where `last` ends."""
+        self.rewind(before, last)
+        self._intake.end_at(_goal(before, last))
+
     def repeat(self, before: Manifest, after: Manifest) -> None:
         """Make the next batch the one between two manifests; it ends exactly where it did."""
-        self._goal = Goal.of(
-            after.sources,
-            rows=after.counters["rows_in"] - before.counters.get("rows_in", 0),
-            frontier_us=after.frontier_us,
-            finished=after.finished,
-        )
+        self._goal = _goal(before, after)
 
     def let_in(self, connections: Sequence[Connection]) -> None:
         """Open the sources of the query, and those that joined an earlier run under a URI."""
@@ -240,3 +241,12 @@ class Inputs:
 
     def _alone(self) -> AbstractContextManager[Any]:
         return schedule.current().hold(self._lock)
+
+
+def _goal(before: Manifest, after: Manifest) -> Goal:
+    return Goal.of(
+        after.sources,
+        rows=after.counters["rows_in"] - before.counters.get("rows_in", 0),
+        frontier_us=after.frontier_us,
+        finished=after.finished,
+    )

@@ -12,9 +12,9 @@ from tidegate.clock import Clock
 from tidegate.driver.books import Books
 from tidegate.driver.connection import Connection
 from tidegate.driver.controls import Controls
-from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
+from tidegate.driver.report.metrics import BatchReport, Summary
 from tidegate.errors import StateError
 from tidegate.execute.runner import Draft, JobRunner, TaskCounts
 from tidegate.plan.physical import Plan
@@ -33,7 +33,8 @@ class Loop:
     `step` runs one batch. `run` runs batches until the input ends or `stop` is called. One thread
     owns the loop. Other threads may call `stop` and `pause` (both take effect after the current
     batch), `resume`, `abort`, `tasks` and `controls`. A loop that was given `until` must not `run`:
-    its caller uses `repeat` to run committed batches again, up to that manifest.
+    its caller uses `repeat` to run committed batches again, up to that manifest, and `step` to run
+    a part of them.
     """
 
     def __init__(

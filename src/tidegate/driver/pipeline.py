@@ -19,29 +19,29 @@ import pyarrow as pa
 
 from tidegate.clock import Clock
 from tidegate.driver.cadence import RunCadence
-from tidegate.driver.change import fitting
-from tidegate.driver.checkpoint import Checkpoint
-from tidegate.driver.commit import BatchWork, next_manifest
+from tidegate.driver.checkpoint.change import fitting
+from tidegate.driver.checkpoint.checkpoint import Checkpoint
+from tidegate.driver.checkpoint.commit import BatchWork, next_manifest
+from tidegate.driver.checkpoint.recovery import check_finished
+from tidegate.driver.checkpoint.replay import Replay, hopeless
 from tidegate.driver.connection import Connection
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
-from tidegate.driver.recovery import check_finished
-from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.subqueries import Subqueries
 from tidegate.driver.tables import Tables
-from tidegate.durable import Due, gathering
 from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage.durable import Due, gathering
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +70,9 @@ class Pipeline:
     """The inputs, subqueries, outlets and checkpoint of one run.
 
     Call `recover` and `open` once, then `prepare`, `commit` and `publish` for each batch, and
-    `close` at the end. With `until` it only runs committed batches again, up to that manifest; call
-    `repeat` before each. For one thread, except where a part says otherwise.
+    `close` at the end. With `until` it runs committed batches again, up to that manifest: call
+    `repeat` before each. A batch without it ends where it likes, and not beyond that manifest. For
+    one thread, except where a part says otherwise.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Pipeline:
         self.manifest = newest
         if newest.batch < 0:
             if self._until is not None:
-                self.inputs.rewind(newest, self._until)
+                self.inputs.end_at(newest, self._until)
             return newest
         # The crash may have come between the commit and the end of publish. The batch counts, so
         # its rows must become visible; publishing is idempotent.
@@ -133,7 +134,7 @@ class Pipeline:
             if self._until is None:
                 self.inputs.restore(newest)
             else:
-                self.inputs.rewind(newest, self._until)
+                self.inputs.end_at(newest, self._until)
             return newest
         query.refuse_replay(newest, next(iter(lost.values())))
         self._replay = replay = Replay.of(newest, lost, self._store, first)
@@ -284,7 +285,7 @@ class Pipeline:
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
         known = not self.limit.follows_output and not self.cadence.trigger_s
-        return whole and known and self._replay is None
+        return whole and known and self._replay is None and self._until is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:
         """Start the map tasks of the next batch, of this cut, while the current one runs."""

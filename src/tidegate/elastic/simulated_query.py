@@ -47,8 +47,9 @@ class SimulatedFault:
     """From `at_s` for `seconds` something is wrong.
 
     A `slow` instance takes `times` as long, and as much CPU time. A `stalled` one takes as long by
-    the clock alone: its host gives it a part of the time. A `pause` adds its seconds to one batch, and a `retry`
-    has one batch done twice. With a `start` a run begins, and its first batch takes so much longer.
+    the clock alone: its host gives it a part of the time. A `pause` adds its seconds to one batch,
+    and a `retry` has one batch done twice. With a `start` a run begins, and its first batch takes
+    so much longer.
     """
 
     kind: str

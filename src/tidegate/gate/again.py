@@ -57,6 +57,13 @@ class Goal:
         """Whether the batch or an earlier one has read rows of a source."""
         return (place, id_) in self.entries or order in self.consumed.get(place, ())
 
+    def end_of(self, place: int, id_: str, order: int) -> int | None:
+        """Where the batch stops to read a source; None where it reads all of it."""
+        entry = self.entries.get((place, id_))
+        if entry is not None:
+            return int(entry["position"])
+        return None if order in self.consumed.get(place, ()) else 0
+
     def take(self, place: int, track: Track) -> int:
         """How many rows the batch takes of a source, as far as they are there; looks ahead."""
         entry = self.entries.get((place, track.source.id))

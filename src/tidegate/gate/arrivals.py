@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidegate.batch import MIN_US
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import ListedSource, Source
 from tidegate.errors import GateError, SourceError
+from tidegate.gate.again import Goal
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import WatchedFolder
 from tidegate.gate.inlet import Absent, Inlet
@@ -31,6 +32,13 @@ class Arrivals:
         self._missing: list[str] = []
         """Files that an earlier run has listed and not read to the end, and that are gone."""
         self._store: Store | None = None
+        self.end: Goal | None = None
+        """Where the sources end for this gate, if they go on beyond it."""
+
+    @property
+    def end_us(self) -> int:
+        """The frontier at which the sources end for this gate."""
+        return MAX_US if self.end is None else self.end.frontier_us
 
     def restore(self, saved: Sequence[Entry], store: Store | None) -> list[Inlet]:
         """Continue from a manifest; returns an absent inlet for all that had joined a run."""
@@ -219,7 +227,11 @@ class Arrivals:
     def _track(self, inlet: Inlet, source: Source, order: int, promised_us: int) -> Track:
         rank = inlet.rank(order)
         arrivals = source.arrivals if inlet.live else None
-        return Track(source, order, inlet.disorder_us, self._hold, promised_us, rank, arrivals)
+        track = Track(source, order, inlet.disorder_us, self._hold, promised_us, rank, arrivals)
+        if self.end is not None:
+            track.end = self.end.end_of(inlet.place, source.id, order)
+            track.outside = not self.end.reads(inlet.place, source.id, order)
+        return track
 
     def _new_order(self, stream: int) -> int:
         order = self.next_order(stream)

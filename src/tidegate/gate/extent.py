@@ -90,7 +90,7 @@ def holder_of(inlets: Sequence[Inlet]) -> Holder | None:
     )
     if inlet is None or reach_us == MAX_US:
         return None
-    reading = [t for t in inlet.tracks.values() if not t.exhausted()]
+    reading = [t for t in inlet.tracks.values() if not t.exhausted() and not t.outside]
     if reading:
         awake = [t for t in reading if not t.idle]
         slowest = min(awake or reading, key=lambda t: (t.progress().newest_us, t.order))

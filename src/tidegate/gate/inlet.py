@@ -136,7 +136,7 @@ class Inlet:
     def _open_members(self) -> tuple[Progress, ...]:
         consumed_us = self.consumed_us
         consumed = (Progress(consumed_us, ended=True),) if consumed_us > MIN_US else ()
-        return (*(t.progress() for t in self._holding()), *consumed)
+        return (*(t.progress() for t in self._holding() if not t.outside), *consumed)
 
     def _holding(self) -> list[Track]:
         """The tracks that hold the frontier: those not idle, or the newest idle one if all are."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,43 +15,14 @@ from tidegate.gate.ahead import CutAhead, GateMarks
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.backlog import Backlog, backlog_of
-from tidegate.gate.cut import cut
+from tidegate.gate.cut import Cut, SourceCut, cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Inlet, tracks_in_order
-from tidegate.gate.track import Slice, Track
+from tidegate.gate.track import Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
-
-
-@dataclass(frozen=True)
-class SourceCut:
-    """One source's part in a cut."""
-
-    stream: int
-    track: Track
-    slice: Slice
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One batch as the gate gives it to operators: the part of each source, and the frontier."""
-
-    parts: tuple[SourceCut, ...]
-    rows: int
-    previous_us: int
-    frontier_us: int
-    exhausted: bool
-    completed: tuple[AnsweredTuples, ...] = ()
-    """Of live sources: the tuples that this batch is the first to answer."""
-    newest_us: int = MIN_US
-    """A time that no tuple read so far is after."""
-
-    @property
-    def absent_rows(self) -> int:
-        """How many positions in the cut have no row."""
-        return sum(part.slice.absent_rows for part in self.parts)
 
 
 class Intake:
@@ -148,6 +118,13 @@ class Intake:
         self.frontier_us = frontier_us
         self.inlets = self._arrivals.restore(saved, store)
 
+    def end_at(self, goal: Goal) -> None:
+        """From now on no cut takes a tuple that the goal does not have, or passes its frontier.
+
+        Call it before sources are let in. The cut that reaches the goal is one of `cut_again`.
+        """
+        self._arrivals.end = goal
+
     def joined_before(self) -> list[Inlet]:
         """The inlets that joined an earlier run and are not back: open them by URI, or wait."""
         return [i for i in self.inlets if isinstance(i.connector, Absent)]
@@ -183,6 +160,7 @@ class Intake:
         self._marked = GateMarks.of(self.inlets, self.frontier_us)
         parts = self._taken(counts)
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
+        reached = min(reached, self._arrivals.end_us)
         rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
         # Also a cut without rows is a batch if the frontier has moved: windows may close.
@@ -253,6 +231,8 @@ class Intake:
         `again.rewound`. A GateError if the input has changed.
         """
         counts: dict[Track, int] = {}
+        for track in (t for i in self.inlets for t in i.tracks.values()):
+            track.end = None
         for inlet in self.inlets:
             if inlet.folder is not None:
                 for track in inlet.folder.take_all(partial(goal.reads, inlet.place)):

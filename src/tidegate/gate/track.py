@@ -91,6 +91,10 @@ class Track:
         """When it last had something to read."""
         self.idle = False
         """Whether it has been silent for longer than IDLE of its stream allows."""
+        self.end: int | None = None
+        """The position beyond which nothing is there for this gate; such a source never ends."""
+        self.outside = False
+        """Whether the gate takes no tuple of it, and does not wait for it either."""
         self._ahead = Times.empty()
         self._held = Times.empty()
         self._known = 0
@@ -111,7 +115,7 @@ class Track:
         """
         have = len(self._ahead.keys)
         if have < rows and not self.removed:
-            self._known = self.source.extend(self.position + rows)
+            self._known = self._extended(self.position + rows)
             self._drained = self._known < self.position + rows
             start, stop = self.position + have, min(self._known, self.position + rows)
             if stop > start:
@@ -156,7 +160,7 @@ class Track:
         """Whether there is nothing beyond what was looked at, at present."""
         end = self.position + len(self._ahead.keys)
         if not self.removed and end >= self._known:
-            self._known = self.source.extend(end + 1)
+            self._known = self._extended(end + 1)
         return self.removed or end >= self._known
 
     def drained(self) -> bool:
@@ -165,7 +169,7 @@ class Track:
 
     def exhausted(self) -> bool:
         """Whether every position was taken and no other will come; decodes nothing."""
-        return self.removed or (not self.has_rows() and self.source.ended())
+        return self.removed or (self.end is None and not self.has_rows() and self.source.ended())
 
     def has_rows(self) -> bool:
         """Whether there is something to take now."""
@@ -341,6 +345,10 @@ class Track:
         self.position = self.waiting_from = position
         self.floor_us = int(before.keys[-1]) if position else MIN_US
         self.waiting_floor_us = self.floor_us
+
+    def _extended(self, rows: int) -> int:
+        known = self.source.extend(rows)
+        return known if self.end is None else min(known, self.end)
 
     def _is_silent(self) -> bool:
         keys = self._ahead.keys

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,9 @@ class ByGroup:
     offset_us: int = 0
     slack: int = 1
 
+    chosen: ClassVar[bool] = False
+    """Whether priorities choose also among the tuples that are not to be shed."""
+
     @property
     def text(self) -> str:
         """What it guarantees, for people."""
@@ -80,17 +83,6 @@ class ByGroup:
         """Columns beside TUPLES, with a number at one tuple of each group and split."""
         return {}
 
-    def whole(self, count: int) -> dict[str, pa.Array] | None:
-        """PRIORITY and TUPLES where all tuples are kept; None where real priorities are needed.
-
-        Tuples below the rate are folded as they come, so priority 0 will do for all of them. Each
-        tuple counts itself, so the groups need not be numbered.
-        """
-        return {
-            PRIORITY: pa.array(np.zeros(count, np.uint64)),
-            TUPLES: pa.array(np.ones(count, np.int64)),
-        }
-
 
 @dataclass(frozen=True)
 class InTotal(ByGroup):
@@ -100,12 +92,10 @@ class InTotal(ByGroup):
     """
 
     text = "as a total over all groups, before aggregates are evaluated"
+    chosen: ClassVar[bool] = True
 
     def beside(self, due: Callable[[], Ints]) -> dict[str, Ints]:
         return {DUE: due()}
-
-    def whole(self, count: int) -> dict[str, pa.Array] | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -159,14 +149,13 @@ class Sieve:
         """By concept: the tuples that are kept, with PRIORITY and TUPLES, and their positions.
 
         `tuples` has ts, src, seq and the keys. Costs a pass over the keys to number the groups, and
-        a compiled pass over these numbers. While nothing is shed there is no pass, and the
-        positions are None.
+        a compiled pass over these numbers. While nothing is shed there is no pass, the positions
+        are None, and so are the values of both columns. A tuple at the rate 1 has no PRIORITY.
         """
         assert self.by is not None
-        whole = self.by.whole(tuples.num_rows) if self._rate_of_all(tuples) == 1.0 else None
-        if whole is not None:
-            for name, values in whole.items():
-                tuples = tuples.append_column(OUT + name, values)
+        if self._rate_of_all(tuples) == 1.0 and not self.by.chosen:
+            for name in (PRIORITY, TUPLES):
+                tuples = tuples.append_column(OUT + name, pa.nulls(tuples.num_rows))
             return tuples, None
         groups = pack([_numbered(flat(tuples.column(OUT + k))) for k in self.by.keys], len(tuples))
         # The compiled pass has arrays by group number, which must not be mostly gaps.
@@ -177,7 +166,8 @@ class Sieve:
         panes, limit = (times, self.by.pane_us), self.by.limit(self.rate)
         chosen = strata(groups.codes, groups.size, panes, words, self.by.fewest, limit)
         kept = tuples.take(pa.array(chosen.rows))
-        kept = kept.append_column(OUT + PRIORITY, pa.array(chosen.priority))
+        certain = None if self.by.chosen else self.now.at(ints(kept, TS)) == 1.0
+        kept = kept.append_column(OUT + PRIORITY, pa.array(chosen.priority, mask=certain))
         kept = kept.append_column(OUT + TUPLES, pa.array(chosen.tuples))
         due = partial(self._due, tuples, groups.codes, times // self.by.pane_us, chosen)
         for name, column in self.by.beside(due).items():
@@ -214,7 +204,8 @@ class Sieve:
 
     def _excess(self, tuples: pa.Table) -> pa.Array:
         if self._rate_of_all(tuples) == self.first:
-            return pa.nulls(tuples.num_rows, pa.float64())
+            # States of windows alone are made of tuples by concept: these need no doubles for it.
+            return pa.nulls(tuples.num_rows, pa.float64() if self.by is None else None)
         rates = self.now.at(ints(tuples, TS))
         return pa.array(self.first / rates - 1, mask=rates == self.first)
 

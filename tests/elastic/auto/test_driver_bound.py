@@ -60,7 +60,8 @@ def test_what_the_driver_has_no_time_for_is_left_as_it_is(load: str, sieve: floa
 
 
 def test_it_says_that_the_driver_takes_the_time() -> None:
-    policy, state, memory = ByTarget(error=0.1), query_of((0.5, 20), (1.3, 30)).start(1), dict[str, Any]()
+    policy, memory = ByTarget(error=0.1), dict[str, Any]()
+    state = query_of((0.5, 20), (1.3, 30)).start(1)
     while not state.over:
         state, batch = state.step()
         memory = dict(policy.decide((batch.observed,), memory).memory)

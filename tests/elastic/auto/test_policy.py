@@ -11,6 +11,7 @@ import pytest
 import tidegate as tg
 from tidegate.elastic.auto.costs import UnitCosts
 from tidegate.elastic.auto.policy import ByTarget
+from tidegate.elastic.auto.saving import Saving
 from tidegate.elastic.request import Rebalance
 from tidegate.elastic.simulated_query import (
     SimulatedBatch,
@@ -20,6 +21,7 @@ from tidegate.elastic.simulated_query import (
     latencies,
 )
 from tidegate.model.observation import ShedSeen
+from tidegate.model.operation import Operation
 
 TARGET_S = 2.0
 
@@ -227,6 +229,16 @@ def test_what_it_tells_is_plain_data() -> None:
 def test_mistakes(given: dict[str, Any], said: str) -> None:
     with pytest.raises(tg.OptionError, match=said):
         tg.policy.auto(**given)
+
+
+@pytest.mark.parametrize(("by_tuple", "likely"), [(1.0, 0.8), (0.0, 0.0)])
+def test_what_shedding_saves_is_what_instances_do_by_tuples(by_tuple: float, likely: float) -> None:
+    query = SimulatedQuery(load=load_of((0.5, 3)), most_share=0.9)
+    seen = query.run(ByTarget(), instances=1)[0].observed
+    seen = replace(seen, operation=Operation("aggregate", by_tuple=by_tuple))
+    saving = Saving().after([seen], 0.0, UnitCosts())
+    assert saving.instances.likely == likely
+    assert saving.beside.likely == 0.0, "map tasks read a tuple before they shed it"
 
 
 def test_costs_of_a_unit_and_beside_it() -> None:

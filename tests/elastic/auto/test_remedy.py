@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.elastic.auto.world import World
+from tidegate.elastic.auto.case import Case
+from tidegate.elastic.auto.evidence import Saved
 from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.auto.remedy import MOST_ROWS, ORDER
+from tidegate.elastic.auto.remedy import MOST_ROWS, ORDER, proposal_of
 from tidegate.model.observation import BatchCadence
 
 GOAL = LatencyGoal(latency_s=2.0)
@@ -28,6 +30,30 @@ def test_they_stand_in_the_order_of_the_documents() -> None:
         "add instances and shed",
         "change batches",
     ]
+
+
+def test_what_the_driver_and_map_tasks_take_is_nothing_to_shed_or_to_divide() -> None:
+    """As in a spike on the engine: instances have a third of the time, what is beside them all."""
+    goal = LatencyGoal(latency_s=2.0, error=0.1)
+    made = World(goal, 1, most=2, most_share=0.95, beside=0.5, unseen=Saved(0.0, -0.4))
+    made.run([0.15], 10.0)
+    made.beside = 1.05
+    made.run([0.32], 30.0)
+    assert not made.changes
+    assert "driver and map tasks 105% of the time" in made.memory.stuck
+    case = Case(goal, made.seen, (0.32,))
+    notes = {r.kind: proposal_of(r, case).missing for r in ORDER}
+    for kind in ("shed", "add instances", "add instances and shed"):
+        assert notes[kind] == "driver and map tasks alone take 105% of the time"
+
+
+def test_a_remedy_of_instances_is_one_where_what_is_beside_them_leaves_time() -> None:
+    goal = LatencyGoal(latency_s=2.0, error=0.1)
+    made = World(goal, 1, most=2, most_share=0.95, beside=0.2, unseen=Saved(0.0, -0.4))
+    made.run([0.6], 10.0)
+    made.run([0.95], 8.0)
+    assert kinds(made) == ["shed"]
+    assert made.worst_s <= 2.0
 
 
 def test_a_key_that_is_too_much_for_one_instance_is_split() -> None:

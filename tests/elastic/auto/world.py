@@ -33,6 +33,8 @@ class World:
     beside: float = 0.0
     """What the driver and map tasks need of a second, and `beside_saved` what shedding saves."""
     beside_saved: float = 0.0
+    unseen: Saved = field(default_factory=lambda: Saved(0.4, 0.0))
+    """What shedding is thought to save of that before it was seen."""
     limit: int | None = None
     """What a budget leaves."""
     cadence: BatchCadence = field(default_factory=lambda: BatchCadence(0.1))
@@ -53,6 +55,8 @@ class World:
     waited_s: float = 0.0
     worst_s: float = 0.0
     batch: int = 0
+    seen: Evidence = field(init=False)
+    """That of the newest interval."""
 
     def run(self, works: Iterable[float], seconds: float) -> None:
         """Each work for so many seconds."""
@@ -121,12 +125,13 @@ class World:
             latency_s=self.latency_s,
             doubt=0.04,
             saved=Saved(SAVED, SAVED),
-            saved_beside=Saved(self.beside_saved, self.beside_saved) if known else Saved(0.4, 0.0),
+            saved_beside=Saved(self.beside_saved, self.beside_saved) if known else self.unseen,
             saving_known=known,
             shed=shed,
             half_error=self.half_error if self.share else None,
             limit=self.limit,
         )
+        self.seen = seen
         # As through a manifest.
         self.memory = MachineMemory.restored(self.memory.recorded())
         self.memory, chosen = Machine(self.goal).handle(self.memory, seen)

@@ -29,7 +29,7 @@ def test_some_minutes(chaos: ModuleType) -> None:
     every = [chaos.run(420, seed) for seed in range(6)]
     assert [told.wrong for told in every] == [""] * 6
     assert [told.queries for told in every] == [1, 2, 3, 1, 2, 3]
-    assert all(told.decisions >= 10 and told.most <= told.budget for told in every)
+    assert all(told.decisions > 5 and told.most <= told.budget for told in every)
     assert any(told.most == told.budget for told in every), "what there is does not suffice"
     kinds = sum((Counter(told.faults) for told in every), Counter[str]())
     assert min(kinds.values()) > 0

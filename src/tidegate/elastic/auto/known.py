@@ -141,12 +141,14 @@ class KnownSubquery:
 
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> KnownSubquery:
+        skew, hottest = recorded["skew"]
         return KnownSubquery(
-            Rates.restored(recorded["rates"], recorded["open"]),
-            UnitCosts.restored(recorded["costs"]),
-            *recorded["skew"],
-            tuple((long, late) for long, late in recorded.get("lags", ())),
-            recorded.get("epoch", -1),
+            rates=Rates.restored(recorded["rates"], recorded["open"]),
+            costs=UnitCosts.restored(recorded["costs"]),
+            skew=skew,
+            hottest=hottest,
+            lags=tuple((long, late) for long, late in recorded.get("lags", ())),
+            epoch=recorded.get("epoch", -1),
         )
 
 

@@ -23,16 +23,21 @@ from sqlglot import exp
 from tidegate.approx.priority import seed_of
 from tidegate.approx.rate import SLACK
 from tidegate.batch import ORDER
-from tidegate.operate.aggregate.candidates import CANDIDATES, Candidacy
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.count import COUNT
 from tidegate.operate.aggregate.functions.spread import SPREAD
-from tidegate.operate.aggregate.functions.total import MEAN, SUM
-from tidegate.operate.aggregate.pane_window import PaneWindow
-from tidegate.operate.aggregate.represented import REPRESENTED, Representation
-from tidegate.operate.aggregate.shed_figures import ShedAnswer
-from tidegate.operate.aggregate.shed_total import TotalAnswer
+from tidegate.operate.aggregate.functions.total import (
+    COUNTED_MEAN,
+    COUNTED_MEAN_FIELDS,
+    MEAN,
+    SUM,
+)
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
+from tidegate.operate.aggregate.shed.candidates import CANDIDATES, Candidacy
+from tidegate.operate.aggregate.shed.figures import ShedAnswer
+from tidegate.operate.aggregate.shed.represented import REPRESENTED, SAMPLED, Representation
+from tidegate.operate.aggregate.shed.total import TotalAnswer
 from tidegate.operate.sieve import (
     DUE,
     PRIORITY,
@@ -58,6 +63,9 @@ FEWEST = 2
 """By concept, at least so many tuples of each group are kept: a single one says nothing about the
 spread."""
 
+_COUNTED = {MEAN.name: COUNTED_MEAN.name}
+"""A mean that is corrected takes the number of its values, which its state has."""
+
 _SEED = seed_of("shed")
 """The same for all queries, so that two queries on one stream keep the same tuples."""
 
@@ -79,6 +87,7 @@ def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedA
         spreads=way.spreads,
         sums=any(f.definition.scales for f in asked.functions),
         excess=way.columns.excess_name(ExcessOfTuples()),
+        sampled=way.sampled,
     )
     functions, sieve = way.functions(), way.sieve()
     kept_as = {KEPT: column(KEPT)}
@@ -107,7 +116,8 @@ class _Columns:
     def __init__(self, functions: Sequence[Function], state: str | None) -> None:
         self._state = state
         self._named: dict[Function, str] = {}
-        self.excesses: dict[Excess, None] = {}
+        self.excesses: dict[Excess, str] = {}
+        """The name of the sum of each excess."""
         for function in functions:
             self.add(function)
 
@@ -128,8 +138,8 @@ class _Columns:
         return column(name) if self._state is None else field(column(self._state), name)
 
     def excess_name(self, of: Excess) -> str:
-        self.excesses[of] = None
-        return self.add(Function("", SUM.name, (str(of),), (pa.float64(),)))
+        name = self.excesses[of] = self.add(Function("", SUM.name, (str(of),), (pa.float64(),)))
+        return name
 
     def excess(self, of: Excess) -> exp.Expression:
         """The sum of an excess; NULL if the rate did not change."""
@@ -147,12 +157,22 @@ class _Way:
 
     def __init__(self, asked: AskedAggregate, window: WindowPlan, shed: Shed) -> None:
         self.asked, self.shed, self.window = asked, shed, window
-        self.columns = _Columns([f for f in asked.functions if not self.knows(f)], self.state)
+        kept = [self.folded(f) for f in asked.functions if not self.knows(f)]
+        self.columns = _Columns(kept, self.state)
         self.spreads = tuple(self.columns.add(f) for f in _spreads(asked.functions))
+
+    @property
+    def sampled(self) -> str | None:
+        """The name of the count of tuples that the spreads are of; None if that is `counts`."""
+        return None
 
     def knows(self, function: Function) -> bool:
         """Whether the result of a function is known exactly, without a state of its own."""
         return False
+
+    def folded(self, function: Function) -> Function:
+        """The function whose state is kept for one of the query."""
+        return function
 
     @cached_property
     def counts(self) -> str:
@@ -187,8 +207,8 @@ class _Way:
 
     def _mean(self, function: Function) -> exp.Expression:
         """The weighted mean, if kept tuples stand for different numbers of tuples."""
-        of, mean = function.arguments, self.columns.value(function)
-        number = _double(self.columns.value(Function("", COUNT.name, of, function.types)))
+        of = function.arguments
+        mean, number = self._mean_and_number(function)
         more = self.columns.excess(ExcessOfTuples(of))
         total = exp.Add(
             this=exp.Mul(this=number, expression=_double(mean.copy())),
@@ -198,6 +218,11 @@ class _Way:
         weighed = exp.Div(this=exp.Paren(this=total), expression=exp.Paren(this=every))
         typed = exp.cast(weighed, type_name(function.result), dialect="spark")
         return exp.If(this=_is_null(more), true=mean, false=typed)
+
+    def _mean_and_number(self, function: Function) -> tuple[exp.Expression, exp.Expression]:
+        """The mean of the kept tuples, and the number of values that it is of."""
+        counting = Function("", COUNT.name, function.arguments, function.types)
+        return self.columns.value(function), _double(self.columns.value(counting))
 
     def functions(self) -> tuple[Function, ...]:
         """The functions whose states panes keep; called after all `estimate` calls."""
@@ -227,6 +252,10 @@ class _ByConcept(_Way):
         return exp.Div(this=_double(self.columns.at(TUPLES)), expression=_safe(self.counted))
 
     @property
+    def sampled(self) -> str | None:
+        return SAMPLED if self.asked.keys else None
+
+    @property
     def share(self) -> exp.Expression:
         kept, tuples = (_double(self.columns.at(name)) for name in (KEPT, TUPLES))
         return exp.Div(this=kept, expression=tuples)
@@ -234,12 +263,45 @@ class _ByConcept(_Way):
     def estimate(self, function: Function) -> exp.Expression:
         if self.knows(function):
             return self.columns.at(TUPLES)
-        return super().estimate(function)
+        estimated = super().estimate(function)
+        if function.definition is MEAN:
+            exact, _ = self._mean_and_number(function)
+        elif function.definition.scales:
+            exact = self.columns.value(function)
+        else:
+            return estimated
+        whole = exp.EQ(this=self.columns.at(KEPT), expression=self.columns.at(TUPLES))
+        return exp.If(this=whole, true=exact, false=estimated)
+
+    def folded(self, function: Function) -> Function:
+        return replace(function, kind=_COUNTED.get(function.kind, function.kind))
+
+    def _mean_and_number(self, function: Function) -> tuple[exp.Expression, exp.Expression]:
+        both = self.columns.value(self.folded(function))
+        mean, number = (field(both, name) for name in COUNTED_MEAN_FIELDS)
+        return mean, _double(number)
 
     def functions(self) -> tuple[Function, ...]:
         inside, given = self.columns.functions, self._given()
-        rule = Representation(inside, tuple(given), float(self.shed.rate), FEWEST)
+        corrections = [f for f in inside if f.name in self._corrections]
+        rule = Representation(
+            functions=tuple(f for f in inside if f.name not in self._corrections),
+            corrections=tuple(corrections),
+            inputs=tuple(given),
+            rate=float(self.shed.rate),
+            fewest=FEWEST,
+        )
         return (self._one(REPRESENTED, given, {PRIORITY: pa.uint64(), TUPLES: pa.int64()}, rule),)
+
+    @property
+    def _corrections(self) -> set[str]:
+        """The functions that say nothing of tuples that were not to be shed.
+
+        Without groups the spread is that of all tuples: it gives the half error, which is known
+        also while nothing is shed.
+        """
+        sums = self.columns.excesses.values() if self.shed.first == 1 else ()
+        return {*sums, *(self.spreads if self.asked.keys else ())}
 
     def _given(self) -> dict[str, pa.DataType]:
         """The argument columns of all functions, with their types."""
@@ -274,6 +336,7 @@ class _InTotal(_ByConcept):
     """Keeps a share of all tuples of a window; a second subquery divides it among the groups."""
 
     answer: ClassVar[type[ShedAnswer]] = TotalAnswer
+    sampled: ClassVar[str | None] = None
 
     def functions(self) -> tuple[Function, ...]:
         inside, given, by = self.columns.functions, self._given(), self.by()

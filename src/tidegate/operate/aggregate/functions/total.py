@@ -11,11 +11,11 @@ import pyarrow as pa
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.aggregate.functions.exact_sums import ExactSums
-from tidegate.operate.kernels.exact_sum import round_sums
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, valid
-from tidegate.operate.kernels.total import (
+from tidegate.operate.kernels.order import Ints, flat, valid
+from tidegate.operate.kernels.sum.exact_sum import round_sums
+from tidegate.operate.kernels.sum.total import (
     add_limbs,
     carry,
     divide_limbs,
@@ -107,6 +107,37 @@ def _total(type_: pa.DataType, mean: bool) -> Family:
     return FloatTotal(mean) if pa.types.is_floating(type_) else ExactTotal(type_, mean)
 
 
+COUNTED_MEAN_FIELDS = ("mean", "values")
+"""The fields of a COUNTED_MEAN."""
+
+
+@dataclass(frozen=True)
+class CountedMean:
+    """A mean with the number of values that it is of; its state is that of the mean."""
+
+    mean: Family
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return self.mean.state
+
+    @property
+    def result(self) -> pa.DataType:
+        types = (self.mean.result, pa.int64())
+        return pa.struct(list(zip(COUNTED_MEAN_FIELDS, types, strict=True)))
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        return self.mean.fold(groups, columns)
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return self.mean.merge(groups, states)
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return pa.StructArray.from_arrays(
+            [self.mean.finish(states), flat(states[0])], COUNTED_MEAN_FIELDS
+        )
+
+
 SUM = AggregateFunction(
     name="sum",
     python="sum",
@@ -125,4 +156,11 @@ MEAN = AggregateFunction(
     arguments=(NUMBER,),
     estimate=estimate.MEAN,
     family=lambda type_: _total(type_, mean=True),
+)
+COUNTED_MEAN = AggregateFunction(
+    name="counted_mean",
+    python=None,
+    doc="The arithmetic mean, and the number of values that it is of.",
+    arguments=(NUMBER,),
+    family=lambda type_: CountedMean(_total(type_, mean=True)),
 )
