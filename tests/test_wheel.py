@@ -46,7 +46,7 @@ def test_the_source_archive_has_all_files_of_the_project(tmp_path: Path) -> None
     (made,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with tarfile.open(made) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()} - {"PKG-INFO"}
-    ignored = GitIgnoreSpec.from_lines([".git/", *(ROOT / ".gitignore").read_text().splitlines()])
+    ignored = GitIgnoreSpec.from_lines([".git", *(ROOT / ".gitignore").read_text().splitlines()])
     expected = set()
     for folder, folders, names in os.walk(ROOT):
         place = Path(folder).relative_to(ROOT)

@@ -332,7 +332,7 @@ def settings_page() -> str:
     for title, about, head, rows in (
         (
             "Environment variables",
-            "A name that ends with `_` is the beginning of several.",
+            "A name that ends with `_` is the beginning of several names.",
             ("variable", "meaning", "page"),
             variable_rows(),
         ),

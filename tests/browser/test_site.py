@@ -25,6 +25,8 @@ LOOKED_AT = (
     "sql/windows.html",
     "ideas/watermark.html",
     "reference/commands.html",
+    "reference/aggregates.html",
+    "shedding.html",
     "operations.html",
     "404.html",
 )

@@ -61,3 +61,9 @@ def test_every_clause_window_and_metric_is_there() -> None:
 def test_every_aggregate_of_sql_is_there() -> None:
     calls = re.findall(r"`([A-Z_]+)\(", text("aggregates"))
     assert sorted({*calls}) == sorted(sql_names())
+
+
+def test_every_variable_of_the_environment_has_a_meaning() -> None:
+    found = reference.variables()
+    assert len(found) >= 7
+    assert [name for name, meaning in found if not meaning] == []

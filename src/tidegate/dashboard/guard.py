@@ -14,7 +14,7 @@ from tidegate.storage.user_folder import user_folder
 from tidegate.storage.whole_file import whole_file
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
-"""The environment variable with a token of the user's own choice."""
+"""A token of your own choice for control from the page."""
 
 
 class DeniedError(Exception):

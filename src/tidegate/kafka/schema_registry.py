@@ -24,7 +24,7 @@ from tidegate.remote.scheme import refuse_keys
 from tidegate.storage import disk
 
 PREFIX = "TIDEGATE_REGISTRY_"
-"""The prefix of variables of the environment that are settings: TIDEGATE_REGISTRY_PASSWORD."""
+"""Settings of the schema registry, for example TIDEGATE_REGISTRY_PASSWORD."""
 
 SETTINGS = ("username", "password", "token", "ca", "config")
 """User and password, or a bearer token; a file of certificates; a file with the other settings."""

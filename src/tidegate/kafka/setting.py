@@ -15,7 +15,7 @@ CONFIG = "config"
 """The parameter of a URI that names a file with settings."""
 
 PREFIX = "TIDEGATE_KAFKA_"
-"""The prefix of variables of the environment that are settings: TIDEGATE_KAFKA_SASL_PASSWORD."""
+"""Settings of the Kafka client, for example TIDEGATE_KAFKA_SASL_PASSWORD."""
 
 SETTINGS = (
     "security.protocol sasl.mechanism sasl.username sasl.password "

@@ -38,6 +38,12 @@ _VERSIONS = {
 _CHECKPOINT = "urn:tidegate:lineage:checkpoint:1"
 """The schema id of our own run facet `tidegate_checkpoint`; docs/lineage.md describes it."""
 
+NAMESPACE = "OPENLINEAGE_NAMESPACE"
+"""The namespace of the job in lineage events; `default` if it is not set."""
+
+PARENT = "OPENLINEAGE_PARENT_ID"
+"""The run that started this one, as namespace/job/run; schedulers set it."""
+
 _RUNS = uuid.UUID("7d0f1c52-3c2f-5d0e-9a4a-6f0a4b6f7e11")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 
@@ -52,9 +58,9 @@ class JobName:
 
     @staticmethod
     def of_environment(name: str) -> JobName:
-        """The job, with what a scheduler sets: OPENLINEAGE_NAMESPACE and OPENLINEAGE_PARENT_ID."""
-        namespace, job, run = _three(os.environ.get("OPENLINEAGE_PARENT_ID", ""))
-        given = os.environ.get("OPENLINEAGE_NAMESPACE") or "default"
+        """The job, in the namespace and with the parent that the environment names."""
+        namespace, job, run = _three(os.environ.get(PARENT, ""))
+        given = os.environ.get(NAMESPACE) or "default"
         return JobName(given, name, (namespace, job, run) if _is_uuid(run) else None)
 
 

@@ -23,7 +23,7 @@ EVERY_S = 600.0
 """The default for the shortest time between RUNNING events."""
 
 KEY = "OPENLINEAGE_API_KEY"
-"""The environment variable with the server's key; with _FILE appended, the path of a key file."""
+"""The key of the lineage server; with _FILE appended, the path of a file with the key."""
 
 _PATH = "/api/v1/lineage"
 """The default path of a server's URL."""

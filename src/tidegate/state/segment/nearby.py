@@ -25,7 +25,7 @@ from tidegate.storage.whole_file import is_temporary, whole_file
 _log = logging.getLogger(__name__)
 
 LIMIT = "TIDEGATE_SEGMENT_CACHE"
-"""The environment variable with the size of the folder, such as 4GB; 0 turns it off."""
+"""The size of an executor's cache of segments, such as 4GB; 0 turns it off."""
 
 DEFAULT = "1GB"
 _LOCAL = "SPARK_LOCAL_DIRS"
