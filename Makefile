@@ -104,7 +104,7 @@ mutants: setup ## make mistakes on purpose, one by one, and see that tests find 
 gates: setup ## break each check of CI in a copy, and see that it fails (WORDS=docs ...)
 	$(BIN)/python tools/break_gates.py $(WORDS)
 
-lint: setup ## ruff: rules and format; tests that assert nothing; doubled names, long functions and files
+lint: setup ## ruff: rules and format; tests that assert nothing; doubled names, long functions, files and folders
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/check_tests.py

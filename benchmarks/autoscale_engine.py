@@ -50,7 +50,7 @@ from measure import (
 from model_accuracy import RISE_S, WARM_S, factor_for, pilot_of, piloted
 from model_run import DISTANCE, LATE_S, STEP_S, Batch, held, run, shared, spread
 
-from tidegate.cli.sustainable import counts_up_to
+from tidegate.cli.command.sustainable import counts_up_to
 from tidegate.model.control.controller import UPPER
 from tidegate.model.join.experiment import EXPERIMENTS
 from tidegate.model.join.trace import Trace

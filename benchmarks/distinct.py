@@ -21,8 +21,8 @@ from measure import common_arguments, write_report
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, fold, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.route.hash import BY_HASH
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router

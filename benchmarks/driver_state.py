@@ -23,9 +23,9 @@ import numpy as np
 from tidegate.operate.process.entry import EntryKeeper
 from tidegate.route.mapping import even, recorded, switched
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import choose
 from tidegate.state.manifest import Manifest
-from tidegate.state.segment import Segment
+from tidegate.state.segment.compaction import choose
+from tidegate.state.segment.segment import Segment
 
 INSTANCES = 8
 

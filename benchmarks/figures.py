@@ -138,7 +138,7 @@ def _driver_state(report: Report) -> str:
 def _gate(report: Report) -> str:
     (four,) = (c for c in report["cases"] if (c["appenders"], c["readers"]) == (4, 1))
     millions = four["best"]["tuples_per_cpu_second"] / 1e6
-    return f"{millions:.0f} million tuples a second of CPU time for four sources"
+    return f"the gate merges {millions:.0f} million tuples in a second of CPU time"
 
 
 def _durability(report: Report) -> str:
@@ -171,15 +171,20 @@ def _readme_kafka(report: Report) -> str:
 _IN_README = ("tidegate", "spark", "flink", "pathway")
 
 
+def _of_each(report: Report, case: str, text: Callable[[Report], str]) -> Iterator[str]:
+    """Of the engines in the README; one that failed, or is not in the report, was not measured."""
+    for name in _IN_README:
+        of = report["cases"][case].get(name, {})
+        yield text(of) if "version" in of else "not measured"
+
+
 def _readme_peers(report: Report) -> str:
-    of = report["cases"]["sliding"]
-    speeds = [f"{of[name][_SPEED]['median'] / 1e6:.2f}" for name in _IN_README]
+    speeds = _of_each(report, "sliding", lambda of: f"{of[_SPEED]['median'] / 1e6:.2f}")
     return f"| sliding windows, million rows/s | {' | '.join(speeds)} |"
 
 
 def _readme_peers_latency(report: Report) -> str:
-    of = report["cases"]["latency"]
-    times = [f"{of[name]['latency_ms']['p50']['median']:,.0f} ms" for name in _IN_README]
+    times = _of_each(report, "latency", lambda of: f"{of['latency_ms']['p50']['median']:,.0f} ms")
     return f"| latency of a window of files, median | {' | '.join(times)} |"
 
 

@@ -34,7 +34,7 @@ from join_scan import BAND, CASES, Case, measured
 from measure import CORES, check_count, common_arguments, give, in_child
 from sweep import sweep_arguments, swept
 
-from tidegate.operate.kernels.pair import find
+from tidegate.operate.kernels.join.pair import find
 
 CASE, BLOCK_ROWS, AHEAD = "sparse", 1_000, 4
 """The case of `join_scan.py`, rows of a block, and how many blocks wait before a node at an end."""

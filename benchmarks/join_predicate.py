@@ -65,11 +65,11 @@ def _trades(side: str, rows: int, seed: int) -> pa.Table:
 
 def run(rows: int, asks: int) -> dict[str, float]:
     """One batch of tuples that ask a window of stored ones."""
-    from tidegate.operate.join.decide import GatheredRows, true_of
     from tidegate.operate.join.kind import RIGHT
     from tidegate.operate.join.pair_step import compiled_pairs
-    from tidegate.operate.join.program import ASKING, STORED
-    from tidegate.operate.join.program_columns import SideColumns, pair_run
+    from tidegate.operate.join.predicate.decide import GatheredRows, true_of
+    from tidegate.operate.join.predicate.program import ASKING, STORED
+    from tidegate.operate.join.predicate.program_columns import SideColumns, pair_run
 
     spec, stored, asking = _spec(), _trades("r", rows, 1), _trades("l", asks, 2)
     program = spec.programs[RIGHT]

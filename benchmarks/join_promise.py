@@ -49,7 +49,7 @@ def window(
 ) -> Floats:
     """By count, sum and mean: what is true, what is estimated, half of the interval."""
     from tidegate.approx.student import deviate
-    from tidegate.query.join import SIGNS
+    from tidegate.query.node.join import SIGNS
 
     true, estimated, signed = np.zeros(2), np.zeros(2), np.zeros((2, SIGNS))
     for per_pane in keys:

@@ -85,7 +85,7 @@ def run_kernel(case: Case) -> dict[str, float]:
     """The pairs a second of the compiled loop, for one batch of one side."""
     import numpy as np
 
-    from tidegate.operate.kernels.pair import find
+    from tidegate.operate.kernels.join.pair import find
 
     generator = np.random.default_rng(4)
 

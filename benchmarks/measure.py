@@ -194,7 +194,7 @@ def run_sql(sql: str, work: Path, *options: Any, instances: int = CORES) -> dict
 
 def batches_of(run: Callable[[], object]) -> list[Batch]:
     """Call what runs a query in this process; every batch's report."""
-    from tidegate.driver.metrics import BatchReport, Summary
+    from tidegate.driver.report.metrics import BatchReport, Summary
 
     reports: list[BatchReport] = []
     add = Summary.add

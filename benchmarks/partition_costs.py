@@ -22,7 +22,7 @@ from partition_streams import Window
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.choice import costs_of
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import (
+from tidegate.operate.aggregate.pane.pane import (
     PART,
     AggregateSpec,
     close,
@@ -33,7 +33,7 @@ from tidegate.operate.aggregate.pane import (
     merge,
     placed,
 )
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.route.hash import BY_HASH
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router

@@ -77,7 +77,7 @@ def sample(batch: int) -> dict[str, float]:
 def child(case: str, batches: int, work: Path) -> None:
     """One query, and what was sampled while it ran."""
     import tidegate as tg
-    from tidegate.driver.metrics import BatchReport, Summary
+    from tidegate.driver.report.metrics import BatchReport, Summary
 
     samples: list[dict[str, float]] = []
     add, every = Summary.add, max(batches // SAMPLES, 1)

@@ -35,7 +35,7 @@ from matplotlib.figure import Figure
 from measure import HERE, RESULTS, write_report
 
 from tidegate.cli.main import invoke
-from tidegate.driver.metrics import BatchReport, Summary
+from tidegate.driver.report.metrics import BatchReport, Summary
 from tidegate.execute.task_runner import LARGE_ROWS
 
 DOCS = HERE.parent / "docs"

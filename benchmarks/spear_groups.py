@@ -31,7 +31,7 @@ from huber import HuberLocation
 from measure import DATA, write_report
 
 import tidegate as tg
-from tidegate.duration import duration_us
+from tidegate.calendar.duration import duration_us
 
 ERROR, CONFIDENCE = 0.1, 0.95
 BUDGETS = (1_000, 10_000)

@@ -81,7 +81,7 @@ def run(
 ) -> dict[str, Any]:
     """One run with one strategy in this process; instances are those of all subqueries."""
     import tidegate as tg
-    from tidegate.plan.lower import lower
+    from tidegate.plan.lowering.lower import lower
     from tidegate.plan.strategy import Layout, Weights, spread
 
     query = session.sql(QUERY.format(rows=rows, rate=PER_SECOND))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate import disk
+from tidegate.storage import disk
 
 
 def test_another_disk_stands_in_until_the_block_ends(tmp_path: Path) -> None:

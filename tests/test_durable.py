@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import pytest
 
-from tidegate import disk, durable, schedule
-from tidegate.durable import Due, gathered, gathering
-from tidegate.whole_file import whole_file
+from tidegate import schedule
+from tidegate.storage import disk, durable
+from tidegate.storage.durable import Due, gathered, gathering
+from tidegate.storage.whole_file import whole_file
 
 T = TypeVar("T")
 

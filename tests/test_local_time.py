@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from tidegate.calendar.local_time import UNITS, LocalPeriods, check_zone
+from tidegate.calendar.microsecond import DAY_US, FIRST_US, LAST_US
 from tidegate.errors import QueryError
-from tidegate.local_time import UNITS, LocalPeriods, check_zone
-from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Europe/Dublin")
 HOUR_US = DAY_US // 24

@@ -20,9 +20,9 @@ from tidegate.memory import (
     default_bytes,
 )
 from tidegate.operate import kept
-from tidegate.operate.join import run_index
+from tidegate.operate.join.chain import run_index
 from tidegate.source.piece import PIECES
-from tidegate.state import segment
+from tidegate.state.segment import segment
 
 
 def cache_of(limit_bytes: int, most_entries: int | None = None) -> Cache:

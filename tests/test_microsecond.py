@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.microsecond import UNITS_US, moment, read_us, time_text, time_us
+from tidegate.calendar.microsecond import UNITS_US, moment, read_us, time_text, time_us
 
 NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
 NOON_US = 1_706_702_400_000_000

@@ -76,6 +76,16 @@ def test_what_makes_code_hard_to_read_is_found(kind: str, tmp_path: Path) -> Non
     assert len(list(problems(paths))) == 1
 
 
+def test_a_folder_with_too_many_modules_is_found(tmp_path: Path) -> None:
+    problems = runpy.run_path(str(ROOT / "tools" / "check_shape.py"))["problems"]
+    problems.__globals__["ROOT"] = tmp_path
+    paths = [tmp_path / f"{name}.py" for name in ("__init__", *range(26))]
+    for path in paths:
+        path.touch()
+    assert list(problems(paths[:-1])) == []
+    assert len(list(problems(paths))) == 1
+
+
 def test_every_compiled_loop_is_compiled_before_the_tests() -> None:
     """A module of loops that is forgotten there is compiled by every worker of the tests."""
     tool = runpy.run_path(str(ROOT / "tools" / "compile_loops.py"))

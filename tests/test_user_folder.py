@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.user_folder import user_folder
+from tidegate.storage.user_folder import user_folder
 
 
 @pytest.mark.parametrize("given", [None, "", "state", "~/state"])

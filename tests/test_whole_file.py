@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.whole_file import FileWriter, is_temporary, temporary, whole_file
+from tidegate.storage.whole_file import FileWriter, is_temporary, temporary, whole_file
 
 
 def names(folder: Path) -> list[str]:

@@ -1,17 +1,18 @@
-"""Keeps the package readable: names, functions and files; part of `make lint`.
+"""Keeps the package readable: names, functions, files and folders; part of `make lint`.
 
     python tools/check_shape.py
 
 A public class name stands for one idea in the whole package, a function fits on a screen or two,
-and a file holds one idea. Each limit has its list of exceptions here, and an exception that is no
-longer needed is an error too, so that the lists only shrink.
+a file holds one idea, and a folder can be taken in at a glance. Each limit has its list of
+exceptions here, and an exception that is no longer needed is an error too, so that the lists only
+shrink.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ SOURCE = ROOT / "src" / "tidegate"
 
 MOST_FUNCTION_LINES = 80
 MOST_FILE_LINES = 450
+MOST_FOLDER_MODULES = 25
 
 DOUBLED: frozenset[str] = frozenset()
 """Public class names that several modules have: the same idea on two sides of a boundary."""
@@ -34,6 +36,13 @@ def main() -> int:
 def problems(paths: list[Path]) -> Iterator[str]:
     """One line for each thing that is wrong."""
     places: dict[str, list[str]] = defaultdict(list)
+    modules = Counter(path.parent for path in paths if path.stem != "__init__")
+    for folder, count in modules.items():
+        if count > MOST_FOLDER_MODULES:
+            yield (
+                f"{folder.relative_to(ROOT)}: a folder has at most {MOST_FOLDER_MODULES} modules; "
+                f"got {count}. Put some on a shelf of their own."
+            )
     for path in paths:
         text = path.read_text(encoding="utf-8")
         where = path.relative_to(ROOT)

@@ -13,24 +13,20 @@ from typing import Any
 def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The module of each loop, and what compiles it or finds it on disk."""
     from tidegate.approx import priority_loop, rate_loop, stratum_loop
-    from tidegate.operate.kernels import (
+    from tidegate.operate.kernels import dedup_loop, sort_loop
+    from tidegate.operate.kernels.join import (
         asof_loop,
-        dedup_loop,
-        exact_moment_loop,
-        exact_round_loop,
-        exact_sum_loop,
         grid_loop,
         key_loop,
         pair_loop,
         place_loop,
         program_loop,
-        session_loop,
-        slide_loop,
-        sort_loop,
     )
-    from tidegate.operate.kernels.pair import LOOP_TESTS
+    from tidegate.operate.kernels.join.pair import LOOP_TESTS
+    from tidegate.operate.kernels.sum import exact_moment_loop, exact_round_loop, exact_sum_loop
+    from tidegate.operate.kernels.window import session_loop, slide_loop
     from tidegate.route import choice_loop
-    from tidegate.sink import digest_loop
+    from tidegate.sink.digest import digest_loop
     from tidegate.source.message.avro import decode_loop
 
     of_choice = choice_loop.by_load, choice_loop.with_sets, choice_loop.with_sketches

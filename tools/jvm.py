@@ -28,7 +28,7 @@ def light() -> str:
 
 def write(file: Path) -> None:
     """Run what the tests run first; the JVM writes the archive when it ends."""
-    from tidegate.execute.spark.session import connect
+    from tidegate.execute.spark.session.session import connect
 
     options = f"{QUICK} -XX:ArchiveClassesAtExit={file} -Xlog:cds=off -Xlog:cds+dynamic=off"
     conf = {"spark.driver.extraJavaOptions": options, "spark.sql.shuffle.partitions": "2"}

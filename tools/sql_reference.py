@@ -21,7 +21,7 @@ from tidegate.operate.aggregate.definition import (
     WithinFunction,
 )
 from tidegate.operate.aggregate.registry import TABLE
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.query.typing import bind
 from tidegate.schema import TIME, type_name
 from tidegate.sql.dialect import Tidegate

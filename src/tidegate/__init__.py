@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.grouping import cube, grouping_sets, rollup
-    from tidegate.query.over import dense_rank, lag, lead, nth_value, rank, row_number
+    from tidegate.query.node.over import dense_rank, lag, lead, nth_value, rank, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -172,12 +172,12 @@ _HOMES = {
     "right": ("tidegate.query.expression", "right"),
     "when": ("tidegate.query.expression", "when"),
     **{n: ("tidegate.query.grouping", n) for n in ("cube", "grouping_sets", "rollup")},
-    "dense_rank": ("tidegate.query.over", "dense_rank"),
-    "lag": ("tidegate.query.over", "lag"),
-    "lead": ("tidegate.query.over", "lead"),
-    "nth_value": ("tidegate.query.over", "nth_value"),
-    "rank": ("tidegate.query.over", "rank"),
-    "row_number": ("tidegate.query.over", "row_number"),
+    "dense_rank": ("tidegate.query.node.over", "dense_rank"),
+    "lag": ("tidegate.query.node.over", "lag"),
+    "lead": ("tidegate.query.node.over", "lead"),
+    "nth_value": ("tidegate.query.node.over", "nth_value"),
+    "rank": ("tidegate.query.node.over", "rank"),
+    "row_number": ("tidegate.query.node.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
     "function": ("tidegate.query.user_function", "function"),

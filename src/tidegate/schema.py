@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.calendar.microsecond import DAY_US, FIRST_US, LAST_US
 from tidegate.errors import QueryError, SourceError, near
 from tidegate.leaf import each_leaf, is_list, uuid_texts
-from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
 TIME = pa.timestamp("us", tz="UTC")
 """The type of every event time: microseconds, UTC."""

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import HOSTILE, _reported
 from tests.browser.sight import barriers, colours, opened
-from tidegate.driver.side import disorder_text
+from tidegate.driver.report.side import disorder_text
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.request import ScaleEvenly
 from tidegate.elastic.simulated_query import SimulatedLoad, SimulatedQuery

@@ -28,9 +28,9 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.part import FilePartWriter
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.part import FilePartWriter
 from tidegate.sink.protocol import Sink
 from tidegate.sink.receipt import Receipt
 from tidegate.sql.bind import bind

@@ -16,7 +16,7 @@ from tidegate.plan.physical import Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Sink
 from tidegate.testing import STEPS

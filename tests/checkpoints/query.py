@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 
 import tidegate as tg
+from tidegate.sink.memory import MemorySink
 
 ROWS = 120
 """Rows of a stream in each half of its input."""
@@ -165,9 +166,14 @@ def write_tables(folder: Path, name: str) -> None:
     csv.write_csv(pa.table({"k": keys, "name": names, "since": since}), folder / "v.csv")
 
 
-def run(name: str, folder: Path, **options: Any) -> list[dict[str, Any]]:
-    """Run a query in the current folder on the checkpoint there; give the rows of this run."""
-    sink = tg.sink.memory()
+def run(
+    name: str, folder: Path, sink: MemorySink | None = None, **options: Any
+) -> list[dict[str, Any]]:
+    """Run a query in the current folder on the checkpoint there; give the rows in the sink.
+
+    These are of this run, or of all runs that the sink was given to.
+    """
+    sink = sink or MemorySink()
     stream = QUERIES[name](tg.Session(master="none"))
     stream.start(
         sink=sink, checkpoint=folder / "checkpoint", batch_rows=50, buckets=4, **options

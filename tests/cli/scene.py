@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 
 from tests.driver.batch_report import reported
 from tidegate.batch import MIN_US
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.schema import TIME
 
 NEW_YEAR_US = 1_704_067_200_000_000

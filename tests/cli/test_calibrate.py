@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.cli.calibrate import calibrate
+from tidegate.cli.command.calibrate import calibrate
 from tidegate.cli.main import invoke
 
 JOIN = """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.cli import generate
+from tidegate.cli.command import generate
 from tidegate.cli.main import invoke
 from tidegate.source.generator import names, open_generator
 from tidegate.source.registry import open_uri

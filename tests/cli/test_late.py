@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli.main import invoke
-from tidegate.driver.side import disorder_text
+from tidegate.driver.report.side import disorder_text
 
 SQL = """
 CREATE STREAM rides FROM 'rides' TIME ts DISORDER 1 SECOND;

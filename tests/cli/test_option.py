@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.cli.option import InstanceOptions, asked_instances
+from tidegate.cli.option.option import InstanceOptions, asked_instances
 from tidegate.errors import OptionError
 
 

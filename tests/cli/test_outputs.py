@@ -12,10 +12,10 @@ import pytest
 
 from tidegate.batch import BatchId
 from tidegate.cli.main import invoke
-from tidegate.cli.out import address_of, sinks_of
+from tidegate.cli.option.out import address_of, sinks_of
 from tidegate.errors import OptionError, SinkError
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.receipt import Receipt
 
 ROWS = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.cli.command.plan import bounded_by, limits
 from tidegate.cli.main import invoke
-from tidegate.cli.plan import bounded_by, limits
 from tidegate.model.speed_up import SpeedUp
 
 SQL = """

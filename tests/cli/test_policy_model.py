@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli.ctl import status_text
+from tidegate.cli.command.ctl import status_text
 from tidegate.cli.main import invoke
 
 PACKETS = """

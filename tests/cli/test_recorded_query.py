@@ -17,14 +17,14 @@ import pytest
 import tidegate as tg
 from tests.driver.scene import memory
 from tidegate.cli.main import invoke
-from tidegate.cli.option import read_query
-from tidegate.cli.query_text import QueryText
+from tidegate.cli.option.option import read_query
+from tidegate.cli.option.query_text import QueryText
 from tidegate.driver.options import RunOptions
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.recorded_script import RecordedScript
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 
 SELECT = "SELECT k, COUNT(*) AS n, AVG(v) AS a FROM r [RANGE 10 SECONDS] GROUP BY k"
 CREATE = "CREATE STREAM r FROM 'in.csv' TIME ts"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.terminal import HIDE, SHOW, Terminal
 from tidegate.cli.stop import Stopped, run_stoppable
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 
 COUNTS = """
 CREATE STREAM rides FROM 'rides.csv' TIME ts;

@@ -96,7 +96,7 @@ def test_a_strategy_that_cannot_be_says_so_beside_the_others(
             raise QueryError("SELECT", "needs a kernel", "SOUNDEX")
         return plan_for(outputs, place, options)
 
-    monkeypatch.setattr("tidegate.cli.explain.plan_for", without_operator_cloud)
+    monkeypatch.setattr("tidegate.cli.command.explain.plan_for", without_operator_cloud)
     said = explained(capsys, "--strategy", "all")
     assert "  operator-cloud: not for this query\n  cheapest: operator-set\n" in said
     assert "  not for this query: SELECT: needs a kernel; got SOUNDEX.\n" in said

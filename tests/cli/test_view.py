@@ -9,11 +9,11 @@ from rich.console import Console
 
 from tests.cli.scene import console, lines, report, times, windows
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.cli.panel import clock_text, duration_text
-from tidegate.cli.status import ViewStatus
-from tidegate.cli.view import LiveView
-from tidegate.driver.latency import Quantiles
+from tidegate.cli.live.panel import clock_text, duration_text
+from tidegate.cli.live.status import ViewStatus
+from tidegate.cli.live.view import LiveView
 from tidegate.driver.metric.progress import SlowestSource
+from tidegate.driver.report.latency import Quantiles
 from tidegate.execute.runner import TaskCounts
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.extent import Extent

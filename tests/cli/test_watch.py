@@ -13,8 +13,8 @@ import pyarrow.csv as pacsv
 import pytest
 
 from tests.driver.scene import COUNTS, csv, loop_of, opened, plan_of, rows_of
+from tidegate.cli.live.watch import run_until_signal
 from tidegate.cli.stop import Stopped
-from tidegate.cli.watch import run_until_signal
 from tidegate.sink.memory import MemorySink
 
 ROWS = [(float(second), "a", 1) for second in range(40)]

@@ -10,12 +10,12 @@ import pytest
 
 from tests.driver.scene import loop_of, memory
 from tests.operate.aggregate.test_split_keys import node_of
-from tidegate.cli.ctl import status_text
+from tidegate.cli.command.ctl import status_text
 from tidegate.cli.main import invoke
-from tidegate.driver.status import status_of
-from tidegate.driver.window_log import newest_figures
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.driver.report.status import status_of
+from tidegate.driver.report.window_log import newest_figures
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.route.registry import partitioner_of
 
 PACKETS = """

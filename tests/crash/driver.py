@@ -27,14 +27,14 @@ from tests.crash.scene import SCENES
 from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
 from tidegate.execute.runner import JobRunner
-from tidegate.operate.kernels.exact_sum import (
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.sum.exact_sum import (
     add_sums,
     covariances,
     round_sums,
     sum_products,
     sum_values,
 )
-from tidegate.operate.kernels.group import Groups
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for

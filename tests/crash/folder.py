@@ -13,7 +13,7 @@ from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import EntryKeeper
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import LOCK
-from tidegate.state.segment import Segment, read_segment
+from tidegate.state.segment.segment import Segment, read_segment
 from tidegate.state.store import Store
 
 CERTAIN = {"aggregate/tuples": 5, "aggregate2/tuples": 5, "over/tuples": 1}

@@ -18,7 +18,7 @@ BATCH_ROWS = 60
 
 def run(request: dict[str, Any]) -> None:
     """Query the files of a folder, which Spark reads one by one."""
-    from tidegate.execute.spark.session import connect
+    from tidegate.execute.spark.session.session import connect
 
     spark = connect("local[2]")
     files = spark.readStream.option("maxFilesPerTrigger", 1)

@@ -23,7 +23,7 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store

@@ -14,7 +14,7 @@ from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.clause.error import METRICS
 
 PATH = "docs/approximation.md"

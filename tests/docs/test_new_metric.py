@@ -14,16 +14,16 @@ PROGRAM = """
 import json, sys
 import tidegate as tg
 from rich.console import Console
-from tidegate.cli.ctl import status_text
-from tidegate.cli.view import LiveView
+from tidegate.cli.command.ctl import status_text
+from tidegate.cli.live.view import LiveView
 from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.exposition.text import PLAIN, written
-from tidegate.driver.status import status_of
+from tidegate.driver.report.status import status_of
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.cli.option import read_query
-from tidegate.cli.query_text import QueryText
+from tidegate.cli.option.option import read_query
+from tidegate.cli.option.query_text import QueryText
 from tidegate.driver.options import RunOptions
 from tidegate.sink.memory import MemorySink
 

@@ -50,9 +50,9 @@ def package(tmp_path: Path) -> PackageCopy:
     imported, line = blocks("A new operator", "text")
     copy = PackageCopy(tmp_path)
     copy.add_file("plan/latest.py", file)
-    copy.add_line("plan/lower.py", "RULES: dict[type, Rule] = {\n", line)
+    copy.add_line("plan/lowering/lower.py", "RULES: dict[type, Rule] = {\n", line)
     copy.add_line(
-        "plan/lower.py",
+        "plan/lowering/lower.py",
         "from tidegate.plan.cut import Cutting, Unit\n",
         imported,
     )
@@ -60,7 +60,7 @@ def package(tmp_path: Path) -> PackageCopy:
 
 
 def test_it_touches_its_own_file_and_the_table(package: PackageCopy) -> None:
-    assert list(package.touched()) == ["plan/latest.py", "plan/lower.py"]
+    assert list(package.touched()) == ["plan/latest.py", "plan/lowering/lower.py"]
 
 
 def test_it_runs_and_gives_the_same_rows_for_any_cut(package: PackageCopy) -> None:

@@ -9,7 +9,7 @@ from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
 from tidegate.operate.aggregate.figures import merged_window, merging_constraint, sent_window
 from tidegate.operate.figures import ToldWindow
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.route.registry import PARTITIONERS
 
 PATH = "docs/partitioning.md"

@@ -11,10 +11,10 @@ from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, rows
 from tidegate.cli.main import invoke
 from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.operate.aggregate.shed_total import TOTAL_SHOWN
+from tidegate.operate.aggregate.shed.total import TOTAL_SHOWN
 from tidegate.operate.join.operator import StreamJoin
-from tidegate.plan.lower import lower
-from tidegate.plan.shed_join import FEWEST, PANES
+from tidegate.plan.join.shed import FEWEST, PANES
+from tidegate.plan.lowering.lower import lower
 
 PATH = "docs/shedding.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ import sqlglot
 
 from tests.docs.block import ROOT
 from tidegate.errors import UnavailableError
-from tidegate.operate.kernels.expression import evaluate
-from tidegate.plan.lower import lower
+from tidegate.operate.kernels.expression.expression import evaluate
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.definition import StreamDef
 from tidegate.query.output import Output
 from tidegate.query.types.form import ALIASES, EXTRACTS

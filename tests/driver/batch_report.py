@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.driver.metric.registry import METRICS
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 
 NOTHING: dict[str, Any] = {
     **{name: {} for name in ("spans_ms", "tasks_ms", "output_rows", "state_by")},

@@ -16,9 +16,9 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import StepSeen
 from tidegate.execute.local import LocalRunner
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
 from tidegate.schema import TIME
 from tidegate.sink.memory import MemorySink

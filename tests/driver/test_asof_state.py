@@ -10,7 +10,7 @@ from tests.driver.scene import compacted
 from tidegate.cli.main import invoke
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place

@@ -20,8 +20,8 @@ from tidegate.driver.batch_limit import (
     BatchLimit,
 )
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, RunOptions
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.errors import MemoryExceededError, TaskError
 from tidegate.execute.job import Job
 from tidegate.execute.local import LocalRunner

@@ -12,7 +12,7 @@ from tests.driver.scene import PASSED, loop_of, memory, plan_of, table
 from tidegate.driver import loop as loop_module
 from tidegate.driver.batch_observer import BatchObserver, CommittedBatch
 from tidegate.driver.loop import Loop
-from tidegate.driver.status import status_of
+from tidegate.driver.report.status import status_of
 
 
 class Noting(BatchObserver):

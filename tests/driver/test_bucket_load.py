@@ -26,17 +26,17 @@ from tidegate.driver.loop import Loop
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
 from tidegate.execute.runner import JobRunner
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import Output, single
 from tidegate.route.bucket import bucket_of
 from tidegate.schedule import Threads
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import Segment, read_segment
+from tidegate.state.segment.segment import Segment, read_segment
 from tidegate.testing import ManualClock
 
 BUCKETS, INSTANCES, RANGE_S = 8, 3, 4

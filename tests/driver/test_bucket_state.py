@@ -11,10 +11,10 @@ import pytest
 from tests.driver.scene import SCHEMA, Row, compacted, loop_of, memory, plan_of, rows_of
 from tidegate.driver.loop import Loop
 from tidegate.operate.process.definition import Process
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
-from tidegate.query.node import Input, StreamDef
-from tidegate.query.process import process
+from tidegate.query.node.node import Input, StreamDef
+from tidegate.query.node.process import process
 from tidegate.sink.memory import MemorySink
 
 GROUPS, BATCHES, BATCH_ROWS = 40, 70, 100

@@ -17,11 +17,11 @@ from tests.operate.aggregate.test_split_keys import Scattered
 from tests.seed import seeds
 from tidegate.errors import CheckpointError, LostOutputError
 from tidegate.operate.join.state import BY_KEY
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind

@@ -23,9 +23,9 @@ import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, loop_of, memory, plan_of, rows_of
 from tests.query.catalog import stream
 from tidegate.errors import CheckpointError, QueryError
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
-from tidegate.query.node import Input, StreamDef
+from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.stream import Stream
 from tidegate.sink.memory import MemorySink

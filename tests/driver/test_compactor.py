@@ -26,12 +26,12 @@ from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
 from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.sink.memory import MemorySink
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 T = TypeVar("T")

@@ -19,10 +19,10 @@ from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.model.observation import BatchCadence, Observation
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.options import PlanOptions
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 
 from tests.crash.scene import SCENES, write_inputs
 from tests.driver.durable import DurableDisk
-from tidegate import disk
 from tidegate.driver.options import RunOptions
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import Address
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
+from tidegate.storage import disk
 from tidegate.testing import DiskChange
 
 

@@ -15,11 +15,11 @@ import pytest
 
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.execute.local import LocalRunner
-from tidegate.plan.lower import lower
-from tidegate.query.node import StreamDef
+from tidegate.plan.lowering.lower import lower
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
 from tidegate.schema import TIME
 from tidegate.sink.call import CallSink

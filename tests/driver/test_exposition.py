@@ -22,10 +22,10 @@ from tests.driver.scene import COUNTS, PASSED, Row, drain, loop_of, memory, plan
 from tidegate import schedule
 from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.exposition.text import OPEN, PLAIN, wanted, written
-from tidegate.driver.latency import LatencyLog
 from tidegate.driver.loop import Loop
 from tidegate.driver.metric.family import BOUNDS_S, COUNTER, TimeHistogram
 from tidegate.driver.metric.registry import FAMILIES
+from tidegate.driver.report.latency import LatencyLog
 from tidegate.elastic.request import Request, Scale
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.model.live.expected import Expectation

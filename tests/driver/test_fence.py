@@ -12,9 +12,8 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of, rows_of
 from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop
-from tidegate.durable import Due
 from tidegate.errors import CheckpointError, FencedError
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
 from tidegate.state.files import RemoteFiles
@@ -22,6 +21,7 @@ from tidegate.state.inspect import inspect
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage.durable import Due
 
 ROWS = [(second, key, second) for second in range(60) for key in "abc"]
 BATCHES = 9

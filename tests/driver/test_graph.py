@@ -13,8 +13,8 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalRunner
-from tidegate.plan.lower import lower
-from tidegate.query.node import StreamDef
+from tidegate.plan.lowering.lower import lower
+from tidegate.query.node.node import StreamDef
 from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Part, Receipt

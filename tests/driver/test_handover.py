@@ -28,15 +28,15 @@ from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
 from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.aggregate.state import read_panes
-from tidegate.operate.join.stored_segment import StoredSegments
+from tidegate.operate.join.chain.stored_segment import StoredSegments
 from tidegate.operate.kept import Kept
 from tidegate.operate.kept import forget as forget_kept
 from tidegate.operate.operator import InstanceWork
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
-from tidegate.state import segment as segment_module
 from tidegate.state.epoch import epoch_text
-from tidegate.state.piece import fetched_bytes
+from tidegate.state.segment import segment as segment_module
+from tidegate.state.segment.piece import fetched_bytes
 
 SLIDING = (
     "SELECT k, SUM(v) AS v, COUNT(*) AS n, MEDIAN(v) AS m, LAST(v) AS o "
@@ -293,9 +293,9 @@ def test_on_a_remote_store_new_owners_load_their_buckets_and_no_others(
     query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pieces of segments by state recreation, each as if in a process of its own; else nothing."""
-    monkeypatch.setattr("tidegate.state.segment.WORTH_BYTES", 0)
-    monkeypatch.setattr("tidegate.state.piece.PIECE_BYTES", 1)
-    monkeypatch.setattr("tidegate.state.piece._END_BYTES", 4096)
+    monkeypatch.setattr("tidegate.state.segment.segment.WORTH_BYTES", 0)
+    monkeypatch.setattr("tidegate.state.segment.piece.PIECE_BYTES", 1)
+    monkeypatch.setattr("tidegate.state.segment.piece._END_BYTES", 4096)
     rows = [(t / 1000, f"k{t % 4001}", t) for t in range(12_000)]
     fetched: dict[int, int] = {}
 

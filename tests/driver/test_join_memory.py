@@ -16,9 +16,9 @@ from tests.property.test_kept import watched
 from tidegate.elastic.request import Request, Scale
 from tidegate.memory import MEMORY
 from tidegate.operate import opened
-from tidegate.operate.join import chain, memory, stored_segment
 from tidegate.operate.join import instance as join
-from tidegate.state.segment import Segment, read_segment
+from tidegate.operate.join.chain import chain, memory, stored_segment
+from tidegate.state.segment.segment import Segment, read_segment
 from tidegate.state.store import Store
 
 QUERIES = {

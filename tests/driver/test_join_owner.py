@@ -12,8 +12,11 @@ from tests.driver.test_join_state import BANDS, EQUAL, loop_of
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import Request, Scale
 from tidegate.operate import kept, opened
-from tidegate.operate.join import bound, division, instance, match, run_index, state, tuple_order
-from tidegate.state.segment import read_segment
+from tidegate.operate.join import instance, match, state, tuple_order
+from tidegate.operate.join.chain import run_index
+from tidegate.operate.join.placement import division
+from tidegate.operate.join.predicate import bound
+from tidegate.state.segment.segment import read_segment
 
 SIZES = {"rows": 60_000, "rate": 8_000, "domain": 16_000}
 

@@ -16,9 +16,9 @@ from tidegate.driver.options import RunOptions
 from tidegate.elastic.request import Request, Scale
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
@@ -27,7 +27,7 @@ from tidegate.session.script import streams_of
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 
 STREAMS = """
 CREATE STREAM r FROM 'generator:r?rows={rows}&rate={rate}&domain={domain}' TIME ts;

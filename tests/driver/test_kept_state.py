@@ -13,7 +13,7 @@ from tidegate.memory import MEMORY, Allowance
 from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.kept import _VALUES
 from tidegate.sink.memory import MemorySink
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 
 SLIDING = "SELECT k, SUM(v) AS v FROM s [RANGE 12 SECONDS SLIDE 4 SECONDS] GROUP BY k"
 ROWS = [(t / 10, f"k{t % 7}", t) for t in range(400)]

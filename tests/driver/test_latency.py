@@ -18,7 +18,9 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.latency import PlainLatency, plain_quantile
 from tidegate.arrival import BEFORE, Floats, Growth, Int64s
 from tidegate.driver.connection import Connection
-from tidegate.driver.latency import (
+from tidegate.driver.loop import Loop
+from tidegate.driver.metric.text import ms_text
+from tidegate.driver.report.latency import (
     RECENT_BATCHES,
     RELATIVE_ERROR,
     LatencyBins,
@@ -26,13 +28,11 @@ from tidegate.driver.latency import (
     Sketch,
     exact,
 )
-from tidegate.driver.loop import Loop
-from tidegate.driver.metric.text import ms_text
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.execute.runner import Draft
 from tidegate.gate.answer_time import MOST_POSITIONS, AnsweredTuples
 from tidegate.gate.intake import Intake
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import Output
 from tidegate.source.files import FilesConnector
 from tidegate.source.generator import open_generator

@@ -14,8 +14,8 @@ from _pytest.mark import ParameterSet
 from tests.cost import CallCounter
 from tests.driver.scene import compacted
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.state import PaneHorizon
 from tidegate.session.launch import prepare
@@ -25,7 +25,7 @@ from tidegate.session.script import streams_of
 from tidegate.sink.call import CallSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 
 CALLS = "CREATE STREAM calls FROM 'generator:calls?rows={rows}&rate={rate}&keys=30000' TIME ts; "
 MEAN = (

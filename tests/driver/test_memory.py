@@ -13,11 +13,11 @@ from tests.driver.scene import COUNTS, Location, csv, drain, loop_of, opened, pl
 from tests.driver.test_compactor import SPEC, partials
 from tests.driver.test_join_state import BANDS, STREAMS
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.memory import MEMORY, Allowance
 from tidegate.operate.aggregate.state import PaneKeeper
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place

@@ -12,7 +12,7 @@ from tests.driver.batch_report import reported
 from tidegate.driver.metric.fold import PeakFold, SumFold
 from tidegate.driver.metric.metric import RunMetric, Where, counted, over_instances
 from tidegate.driver.metric.registry import COUNTERS, METRICS, lines_at, rows_line, shown_at
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 
 
 def work(*counts: dict[str, int]) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.driver.batch_report import changed, reported
-from tidegate.driver.latency import RECENT_BATCHES
-from tidegate.driver.metrics import (
+from tidegate.driver.report.latency import RECENT_BATCHES
+from tidegate.driver.report.metrics import (
     KEPT_BYTES,
     KEPT_REPORTS,
     BatchReport,

@@ -12,7 +12,7 @@ from tests.driver.scene import drain, loop_of, memory, plan_of, table
 from tests.driver.test_bucket_load import BUCKETS, Clocked, Costly, bucket, process_plan
 from tidegate import schedule
 from tidegate.driver.loop import Loop
-from tidegate.driver.observe import waiting_rows
+from tidegate.driver.report.observe import waiting_rows
 from tidegate.elastic.request import Request, Scale
 from tidegate.gate.backlog import Backlog
 

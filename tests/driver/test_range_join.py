@@ -18,12 +18,12 @@ from tests.driver.scene import compacted
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.elastic.request import Request, Scale
-from tidegate.operate.join import survey
 from tidegate.operate.join.operator import StreamJoin
+from tidegate.operate.join.placement import survey
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Result, Share
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place

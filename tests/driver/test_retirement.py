@@ -15,7 +15,7 @@ from tests.driver.scene import COUNTS, compacted, drain, loop_of, memory, plan_o
 from tests.state.faulty import Steps, faulty
 from tests.state.mapping import mappings
 from tidegate.batch import BatchId
-from tidegate.driver.checkpoint import MOST_PENDING, Retirement
+from tidegate.driver.checkpoint.checkpoint import MOST_PENDING, Retirement
 from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
 from tidegate.sink.memory import MemorySink

@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.cli.main import invoke
 from tidegate.driver.metric.serial import METRICS, SpeedUpFold, TaskTime, task_times
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 
 
 def outcome(cpu_ms: float = 0.0, map_cpu_ms: float = 0.0, **spans_ms: float) -> Any:

@@ -13,9 +13,9 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.model.observation import Observation
 from tidegate.model.operation import Lookback, Operation
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.query.output import Output
 from tidegate.source.generator import open_generator
 from tidegate.testing import ManualClock

@@ -10,8 +10,8 @@ from typing import IO
 import pytest
 
 from tests.driver.scene import COUNTS, PASSED, Row, loop_of, memory, plan_of
-from tidegate import disk
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
+from tidegate.storage import disk
 
 
 class Counting(disk.SystemDisk):

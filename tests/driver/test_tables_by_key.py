@@ -22,8 +22,8 @@ from tidegate.memory import Allowance
 from tidegate.operate.table_join.deal import Dealing
 from tidegate.operate.table_join.held import DealtVersion
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.plan.table_use import TableLimit, TableRoom, table_uses, tables_shown
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.table.use import TableLimit, TableRoom, table_uses, tables_shown
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.script import outputs_of

@@ -15,9 +15,9 @@ from tidegate import schedule
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.errors import OptionError
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import Output
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.source.generator import open_generator
 from tidegate.testing.clock import ManualClock

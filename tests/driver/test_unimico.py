@@ -27,7 +27,7 @@ from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.tenure import migration_of
 from tidegate.sink.memory import MemorySink
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 PAIRS = (
     "SELECT a.k AS k, a.v AS m FROM s AS a [RANGE 10 SECONDS] "

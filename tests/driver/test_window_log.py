@@ -13,8 +13,8 @@ import pytest
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of
 from tidegate.batch import MAX_US
 from tidegate.driver.metric.text import number_text
-from tidegate.driver.status import status_of
-from tidegate.driver.window_log import (
+from tidegate.driver.report.status import status_of
+from tidegate.driver.report.window_log import (
     KEPT_WINDOWS,
     MOST_WAITING,
     Amounts,

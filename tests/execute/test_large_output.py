@@ -11,9 +11,9 @@ import pytest
 from tests.driver.scene import loop_of, memory, plan_of
 from tidegate.execute import local
 from tidegate.operate import spill
-from tidegate.operate.aggregate import closing
+from tidegate.operate.aggregate.pane import closing
 from tidegate.operate.join import pieces
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 
 ROWS = [(second / 7, "abcd"[second % 4], second) for second in range(300)]
 QUERIES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.errors import TaskError
 from tidegate.execute.exchange import FOLDER, begin, clear, leave
 from tidegate.execute.job import Job, Outcome

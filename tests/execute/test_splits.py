@@ -22,7 +22,8 @@ from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Job, Piece
 from tidegate.execute.runner import Draft
 from tidegate.execute.splits import splits_of, time_span
-from tidegate.gate.intake import Cut, Intake, SourceCut
+from tidegate.gate.cut import Cut, SourceCut
+from tidegate.gate.intake import Intake
 from tidegate.gate.track import Slice
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.physical import Edge, Subquery

@@ -9,7 +9,7 @@ import pytest
 from tests.driver.durable import DurableDisk
 from tests.driver.scene import loop_of, memory, plan_of
 from tests.execute.test_shared_task import QUERY, ROWS, OneTask, SharedTasks
-from tidegate import disk
+from tidegate.storage import disk
 from tidegate.testing import DiskChange
 
 

@@ -13,7 +13,7 @@ from tidegate.expression.constant import computed, is_convertible
 from tidegate.expression.digits import bounded
 from tidegate.expression.kind import CONVERSIONS, kind
 from tidegate.expression.tree import Call, Column, Literal
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.schema import TIME
 
 INT, LONG, TEXT = pa.int32(), pa.int64(), pa.string()

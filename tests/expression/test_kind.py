@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.expression.kind import CONVERSIONS, is_numeric, kind
-from tidegate.operate.kernels.cast import CONVERTERS
+from tidegate.operate.kernels.expression.cast import CONVERTERS
 from tidegate.schema import TIME
 
 

@@ -13,9 +13,9 @@ import pytest
 import tidegate as tg
 from tests.gate.object import SCHEMA, gate_of, ids, rows, table
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.calendar.microsecond import FIRST_US, LAST_US
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.gate.gate import Gate
-from tidegate.microsecond import FIRST_US, LAST_US
 
 
 def test_tuples_of_one_time_come_by_source_and_sequence():

@@ -18,7 +18,8 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import SourceError
 from tidegate.gate import cut as cut_module
 from tidegate.gate import folder as folder_module
-from tidegate.gate.intake import Cut, Intake
+from tidegate.gate.cut import Cut
+from tidegate.gate.intake import Intake
 
 
 @st.composite

@@ -34,7 +34,7 @@ def test_a_silent_partition_is_named_with_what_lets_the_watermark_pass(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tidegate.driver.advice.SILENT_S", 1.0)
+    monkeypatch.setattr("tidegate.driver.report.advice.SILENT_S", 1.0)
     broker.create(topic, 3)
     send(broker, topic, spread(range(1000), 2))  # nothing in the third
     place = f"kafka://{broker.address}/{topic}"

@@ -19,7 +19,7 @@ from tests.kafka.reading import committed, in_order, rows_in
 from tests.sink.output import rows
 from tidegate.cli.main import invoke
 from tidegate.errors import OptionError, SinkError, UnavailableError
-from tidegate.sink.batch_ledger import PublishedSink
+from tidegate.sink.folder.batch_ledger import PublishedSink
 from tidegate.sink.kafka.sink import KafkaSink
 from tidegate.sink.registry import of
 

@@ -14,9 +14,9 @@ from tests.nemesis.fault import Killed
 from tests.nemesis.schedule import Blow
 
 BOUND_S = 120.0
-"""So long after the last fault every row must be there, whatever the machine has to do besides."""
-WARM_UP_S = 120.0
-"""So long before the first fault the first rows must be there."""
+"""Before the first fault, and after the last one, more rows must come within so long, again and
+again until all are there; a driver starts twice in that time on a machine that is busy otherwise.
+"""
 LOOK_S = 1.0
 
 
@@ -74,9 +74,9 @@ class Campaign:
         return report
 
     def _until_first_rows(self) -> None:
-        until = time.monotonic() + WARM_UP_S
+        until = time.monotonic() + BOUND_S
         while not all(self.arena.found().values()):
-            assert time.monotonic() < until, f"the first rows must come within {WARM_UP_S} s"
+            assert time.monotonic() < until, f"the first rows must come within {BOUND_S} s"
             self._wait(LOOK_S)
         self._tell("the first rows are there")
 
@@ -101,20 +101,19 @@ class Campaign:
             self.report.kills[blow.fault.victim.role] += struck
 
     def _judge(self) -> None:
-        """Every row that is due must be there within the bound, once and in order."""
+        """Rows must come again within the bound, and be there in the end, once and in order."""
         healed = time.monotonic()
         self.arena.feed.end()
         wanted = query.meant(self.arena.sent())
         assert all(wanted.values()), "every output must have rows"
-        while True:
-            found = self.arena.found()
+        came, rows = healed, -1
+        while (found := self.arena.found()) != wanted:
             odd = query.difference(found, wanted)
             assert odd is None, odd
-            left = {name: len(wanted[name]) - len(found[name]) for name in wanted}
-            if not any(left.values()):
-                break
-            waited_s = time.monotonic() - healed
-            assert waited_s < BOUND_S, f"{waited_s:.0f} s after the last fault {left} rows lack"
+            if (now := sum(map(len, found.values()))) > rows:
+                came, rows = time.monotonic(), now
+            silent_s = time.monotonic() - came
+            assert silent_s < BOUND_S, f"more than {rows} rows must come; none for {silent_s:.0f} s"
             self._wait(LOOK_S)
         self.report.recovered_s = round(time.monotonic() - healed, 1)
         self._tell("all rows are there")

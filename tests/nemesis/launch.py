@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.nemesis.campaign import Report
-from tests.nemesis.machine import MEMORY, entered
+from tests.nemesis.machine import MEMORY, NEEDED, entered
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,5 +31,6 @@ def inside(module: str, *words: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{module}: exit {done.returncode}: {done.stderr[-6000:]}"
+    said = f"exit {done.returncode}, {done.stderr[-6000:]}"
+    assert done.returncode == 0, f"{module} {NEEDED}, and must end well; got {said}"
     return done.stdout.splitlines()[-1]

@@ -38,6 +38,7 @@ def entered(command: Sequence[str]) -> list[str]:
     """The command that runs another one inside of new namespaces, and dies with who started it."""
     unshare = shutil.which(NAMESPACES[0])
     assert unshare is not None, f"The nemesis {NEEDED}; got no unshare."
+    assert os.geteuid() == 0, f"The nemesis {NEEDED}; got another user."
     return [sys.executable, str(LAUNCH), "--", unshare, *NAMESPACES[1:], *command]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.operate.keeper import OrderHorizon
-from tidegate.state.segment import Segment, write_segment
+from tidegate.state.segment.segment import Segment, write_segment
 from tidegate.state.store import Store
 
 HORIZON = OrderHorizon("ts", 7)

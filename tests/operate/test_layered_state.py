@@ -31,8 +31,8 @@ from tidegate.operate.process.key import StoredEntry, span_of
 from tidegate.operate.process.stored import StoredState
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
-from tidegate.state.compaction import FOREVER, choose
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import FOREVER, choose
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30)

@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.oracle.calendar import calendar_windows_of
 from tests.oracle.function import Row, User, one_zero, result, sort_key
-from tidegate.operate.aggregate.calendar_window import CalendarPanes
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow, WindowPanes
+from tidegate.operate.aggregate.pane.calendar_window import CalendarPanes
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow, WindowPanes
 
 
 def windows(

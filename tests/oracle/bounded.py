@@ -35,7 +35,7 @@ from tidegate.operate.aggregate.estimate import (
     OWN,
     QUANTILES,
 )
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 
 _ROUNDINGS = (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from tidegate.operate.aggregate.calendar_window import CalendarPanes
+from tidegate.operate.aggregate.pane.calendar_window import CalendarPanes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 US = timedelta(microseconds=1)

@@ -10,7 +10,7 @@ from tests.oracle.aggregate import groups_of
 from tests.oracle.function import result
 from tests.oracle.query import Cells, Row, Windowed, ordered
 from tests.oracle.session import sessions
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.session.spec import SessionSpec
 
 

@@ -17,12 +17,12 @@ from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
 from tests.oracle.outer_join import outer_rows
 from tests.oracle.process import process
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.process.definition import CALLS
-from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName
-from tidegate.query.node import (
+from tidegate.query.node.join import Join
+from tidegate.query.node.node import (
     Aggregate,
     Branch,
     Filter,

@@ -9,8 +9,8 @@ import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Source
+from tidegate.gate.cut import Cut, SourceCut
 from tidegate.gate.frontier import SourceFeed, frontier
-from tidegate.gate.intake import Cut, SourceCut
 from tidegate.gate.lateness import Int64s
 from tidegate.gate.track import Track
 

@@ -12,7 +12,7 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
 from tests.oracle.outer_join import outer_join
 from tests.oracle.session import sessions
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.session.spec import SessionSpec
 
 Row = Mapping[str, Any]

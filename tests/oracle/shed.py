@@ -13,7 +13,7 @@ from tests.oracle.function import About, Row, one_zero, result, sort_key
 from tests.oracle.query import Answer, Cells, PlainStream, Windowed, in_total_order, ordered
 from tests.oracle.sample import priority
 from tidegate.approx.priority import seed_of
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 
 CONCEPT, TOTAL, UNIFORM = "CONCEPT", "CONCEPT TOTAL", "UNIFORM"
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.oracle.graph import interpret
 from tidegate import Process, col, count, first, last, left, right
 from tidegate import sum as sum_
-from tidegate.query.node import Input, StreamDef
+from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.stream import Stream
 from tidegate.schema import TIME
 

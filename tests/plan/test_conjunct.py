@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr, describe
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, PairInterval
-from tidegate.operate.kernels.expression import evaluate
-from tidegate.plan.conjunct import Conjunct, intervals_of
+from tidegate.operate.kernels.expression.expression import evaluate
+from tidegate.plan.join.conjunct import Conjunct, intervals_of
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.schema import TIME
 

@@ -10,11 +10,11 @@ from tests.query.catalog import CALLS, RIDES, outputs, sql, stream
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.operate.process.definition import Process
 from tidegate.plan.cut import Cutting
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Edge
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col, left, right
-from tidegate.query.node import Input, Node
+from tidegate.query.node.node import Input, Node
 from tidegate.query.output import Output
 
 HOUR = "[RANGE 1 HOUR]"

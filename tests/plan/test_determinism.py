@@ -7,7 +7,7 @@ import pytest
 
 from tests.query.catalog import sql
 from tidegate.errors import QueryError
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 
 
 @pytest.mark.parametrize(

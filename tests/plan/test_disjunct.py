@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.plan.test_conjunct import TYPES
 from tidegate.expression.tree import Call, Column, Expr, Literal, describe
-from tidegate.operate.kernels.expression import evaluate
-from tidegate.plan.disjunct import MOST, certain, ways_of
+from tidegate.operate.kernels.expression.expression import evaluate
+from tidegate.plan.join.disjunct import MOST, certain, ways_of
 from tidegate.query.typing import bind_predicate
 
 BOOL = pa.bool_()

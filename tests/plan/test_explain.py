@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tests.query.catalog import outputs, sql
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import STRATEGIES
 from tidegate.query.output import Output
 

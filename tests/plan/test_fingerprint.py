@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from tests.query.catalog import CALLS, RIDES, STREAMS, sql, stream
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col
-from tidegate.query.node import Input, StreamDef
+from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.output import single
 from tidegate.sql.bind import bind, read_script
 from tidegate.testing import sampled_means

@@ -16,12 +16,12 @@ from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import QueryError, TaskError
 from tidegate.expression.tree import Call, Column, Expr, describe
 from tidegate.nesting import MOST_NESTED
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.aggregate import mean
 from tidegate.query.expression import Expression, call, col
-from tidegate.query.node import Filter, Input, Node, project
+from tidegate.query.node.node import Filter, Input, Node, project
 from tidegate.query.output import Output
 
 TERMS = 1_200

@@ -15,15 +15,15 @@ from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.port import OrderKey, Port
 from tidegate.operate.stateless import Stateless
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import ARROW, SPARK, Edge, Plan, Subquery
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col
-from tidegate.query.node import Filter, Input
+from tidegate.query.node.node import Filter, Input
 from tidegate.query.typing import UnknownKernel
 from tidegate.route.registry import partitioner_of
 from tidegate.schema import TIME

@@ -16,13 +16,13 @@ from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import PairInterval, WindowExtent
 from tidegate.operate.port import Port
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan, Subquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.expression import left, right
-from tidegate.query.node import Input
+from tidegate.query.node.node import Input
 from tidegate.query.output import Output
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME

@@ -13,9 +13,9 @@ from tests.property.course import lines
 from tests.property.steps import sql
 from tidegate.errors import QueryError
 from tidegate.operate.process.first_rows import FirstRows, one_key
-from tidegate.query.limit import OWN_TIME, Limit
 from tidegate.query.name import column
-from tidegate.query.node import Project
+from tidegate.query.node.limit import OWN_TIME, Limit
+from tidegate.query.node.node import Project
 from tidegate.schema import TIME
 
 DELAY = 10

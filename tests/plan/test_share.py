@@ -14,7 +14,7 @@ from tests.query.catalog import sql
 from tidegate.cli.main import invoke
 from tidegate.plan.cut import Cutting
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import OPERATOR_SET, SPARK
 from tidegate.query.output import Output
 from tidegate.schema import TIME

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.query.catalog import outputs, sql
 from tidegate.plan.explain import compare, explain_all
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET, QUERY_CLOUD, STRATEGIES
 from tidegate.plan.strategy import (
     Formula,

@@ -7,7 +7,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.operate.kernels.order import CODED
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 
 RIDES = pa.table(
     {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.plan.aggregate.time import TimeWindowPlan
 from tidegate.plan.aggregate.tuples import TupleWindowPlan
 from tidegate.plan.aggregate.windows import WINDOWS, window_plan

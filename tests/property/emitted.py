@@ -14,7 +14,7 @@ from tests.property.queries import (
     session_of,
     spec_of,
 )
-from tidegate.local_time import LocalPeriods
+from tidegate.calendar.local_time import LocalPeriods
 
 COUNTED = ["COUNT(*)", "SUM(i)"]
 

@@ -30,7 +30,7 @@ from tests.property.steps import (
     Where,
     Windows,
 )
-from tidegate.plan.method import METHODS
+from tidegate.plan.join.method import METHODS
 from tidegate.plan.physical import STRATEGIES
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.testing import STEPS

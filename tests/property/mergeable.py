@@ -15,10 +15,10 @@ from tests.oracle.query import Answer, PlainStream, Row, Windowed, in_total_orde
 from tests.property.queries import SCHEMA, Query, spec_of, uris_of
 from tests.query.catalog import stream
 from tidegate.operate.process.definition import Process
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
-from tidegate.query.node import Input, StreamDef
+from tidegate.query.node.node import Input, StreamDef
 
 Cells = tuple[Any, ...]
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 from tests.oracle.asof import Nearest
 from tests.oracle.join import Joined
 from tests.oracle.query import Order, OverTuples, Stateless, Windowed
-from tidegate.local_time import LocalPeriods
-from tidegate.operate.aggregate.calendar_window import CalendarPanes
+from tidegate.calendar.local_time import LocalPeriods
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.calendar_window import CalendarPanes
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.session.spec import SessionSpec
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind

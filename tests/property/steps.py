@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.operate.process.definition import Process
-from tidegate.plan.method import AUTO
+from tidegate.plan.join.method import AUTO
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression

@@ -33,7 +33,7 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
 from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.operate.process.definition import Process
-from tidegate.plan.method import AUTO
+from tidegate.plan.join.method import AUTO
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.query.output import Output

@@ -22,8 +22,8 @@ from tests.property.test_determinism import agree, bits, share
 from tidegate.elastic.handover import HANDOVERS
 from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import (
     AggregateCall,
@@ -38,7 +38,7 @@ from tidegate.query.aggregate import (
 from tidegate.query.clause.balance import Balance
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Input
+from tidegate.query.node.node import Aggregate, Input
 from tidegate.query.window import TimeWindow
 from tidegate.route.registry import partitioner_of
 

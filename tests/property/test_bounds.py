@@ -28,8 +28,8 @@ from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.user import Aggregator
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import (
     AggregateCall,
@@ -46,7 +46,7 @@ from tidegate.query.aggregate import (
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Input
+from tidegate.query.node.node import Aggregate, Input
 from tidegate.query.output import single
 from tidegate.query.window import TimeWindow
 from tidegate.route.registry import partitioner_of

@@ -63,7 +63,7 @@ def test_rows_do_not_depend_on_the_steps(
 ) -> None:
     scenario = crowded(EMITTED[name], f"{name} steps")
     whole = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
-    monkeypatch.setattr(f"tidegate.operate.aggregate.early.{limit}", 40)
+    monkeypatch.setattr(f"tidegate.operate.aggregate.pane.early.{limit}", 40)
     stepped = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
     assert bits(whole) == bits(stepped)
     assert len(bits(whole)) > 1
@@ -83,7 +83,7 @@ def test_early_rows_of_crowded_sessions_do_not_depend_on_the_run(
     check(scenario)
     assert same(scenario, 1)
     whole = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
-    monkeypatch.setattr("tidegate.operate.aggregate.early._STEP_WORDS", 40)
+    monkeypatch.setattr("tidegate.operate.aggregate.pane.early._STEP_WORDS", 40)
     assert bits(run(plan_of(scenario), scenario.streams, AT_ONCE).rows) == bits(whole)
     assert len(bits(whole)) > 1
 

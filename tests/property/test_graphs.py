@@ -17,8 +17,8 @@ from tests.property.graphs import GRAPHS, crowded, graphs, ways
 from tests.property.steps import BUCKETS, SCHEMA, Graph, Way
 from tests.property.test_determinism import share
 from tests.seed import seeds
-from tidegate.query.graph import has
-from tidegate.query.node import Join
+from tidegate.query.node.graph import has
+from tidegate.query.node.node import Join
 
 Lines = list[tuple[Any, ...]]
 

@@ -22,8 +22,8 @@ from tests.property.queries import Query
 from tests.property.strategies import POSITIVE, Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, share
 from tidegate.elastic.handover import HANDOVERS, WINDOW
-from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan
 
 WHERE = joined(
@@ -145,8 +145,8 @@ def test_crowded_streams_do_not_depend_on_the_run() -> None:
 def test_intervals_of_crowded_streams_do_not_depend_on_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidegate.plan.shed_join.LEAST_ROWS", 1)
-    monkeypatch.setattr("tidegate.plan.shed_join.ceil", lambda _: 1)
+    monkeypatch.setattr("tidegate.plan.join.shed.LEAST_ROWS", 1)
+    monkeypatch.setattr("tidegate.plan.join.shed.ceil", lambda _: 1)
     shed = query_of("long", 90, "CONCEPT", (30, 10))
     query = replace(shed, sql=f"{shed.sql} WITH ERROR 30 PERCENT")
     scenario = numbered(tame(crowded(query, "bounded")))

@@ -20,7 +20,7 @@ from tidegate.operate.kept import Kept
 from tidegate.operate.session import state as session_state
 from tidegate.operate.tuple_window import state as tuple_state
 from tidegate.plan.physical import Plan
-from tidegate.state.segment import Segment, write_segment
+from tidegate.state.segment.segment import Segment, write_segment
 
 Written = list[tuple[str, int, int]]
 

@@ -22,8 +22,8 @@ from tidegate.plan.physical import Plan
 def short_runs(most_bytes: int | None) -> Iterator[None]:
     """Runs of a few tuples, so that small streams have many; with little memory if told."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 3)
-        patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 3)
+        patch.setattr("tidegate.operate.join.chain.chain.FEW_ROWS", 3)
+        patch.setattr("tidegate.operate.join.chain.stored_segment.FEW_ROWS", 3)
         if most_bytes is not None:
             patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: most_bytes)
         yield

@@ -27,7 +27,7 @@ def small_splits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
         for name, value in (("EVERY", 1), ("LEAST_TUPLES", 3), ("UNEVEN", 1.0), ("BETTER", 1.0)):
-            patch.setattr(f"tidegate.operate.join.survey.{name}", value)
+            patch.setattr(f"tidegate.operate.join.placement.survey.{name}", value)
         yield
 
 

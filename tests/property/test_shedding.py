@@ -24,8 +24,8 @@ from tests.seed import seeds
 from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
 from tidegate.elastic.handover import HANDOVERS
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.physical import Plan, Prefix
 from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink

@@ -43,7 +43,7 @@ from tests.property.switching import (
 from tests.seed import SEED, seeds
 from tidegate.elastic.handover import SHARED, STATE, WINDOW
 from tidegate.elastic.request import Request, Scale
-from tidegate.operate.join.part import BucketPart
+from tidegate.operate.join.chain.part import BucketPart
 from tidegate.plan.physical import STRATEGIES
 from tidegate.testing import STEPS
 
@@ -186,8 +186,8 @@ def large_state(affords: bool | None) -> Iterator[list[bool]]:
         return afforded(part, candidates) if affords is None else affords
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 1)
-        patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 1)
+        patch.setattr("tidegate.operate.join.chain.chain.FEW_ROWS", 1)
+        patch.setattr("tidegate.operate.join.chain.stored_segment.FEW_ROWS", 1)
         patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: 0)
         patch.setattr(BucketPart, "affords", asked)
         yield taken

@@ -18,9 +18,9 @@ from tests.property.queries import SCHEMA, uris_of
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import SEEDS, bits, share
 from tests.property.test_determinism import small_splits as small_splits
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
 from tidegate.query.table import TableDef
 from tidegate.schema import TIME

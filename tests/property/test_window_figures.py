@@ -17,13 +17,13 @@ from tests.driver.scene import Row, loop_of, memory
 from tests.operate.aggregate.test_split_keys import node_of
 from tests.property.test_determinism import share
 from tests.property.test_partitioners import NAMES
-from tidegate.driver.status import status_of
-from tidegate.driver.window_log import KEPT_WINDOWS
-from tidegate.operate.aggregate.folding import BY_MAP
+from tidegate.driver.report.status import status_of
+from tidegate.driver.report.window_log import KEPT_WINDOWS
 from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.aggregate.pane.folding import BY_MAP
 from tidegate.operate.operator import MapWork, Share
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.route.registry import partitioner_of
 
 RANGE_S = 6

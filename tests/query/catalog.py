@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidegate.query.node import Node, StreamDef
+from tidegate.query.node.node import Node, StreamDef
 from tidegate.query.output import single
 from tidegate.query.stream import Stream
 from tidegate.schema import TIME

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.query.expression import Expression, call, col, left, lit, right, to_node
 from tidegate.query.typing import bind
 from tidegate.schema import TIME

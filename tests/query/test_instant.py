@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.query.catalog import outputs, sql
-from tidegate.query.instant import event_column, event_offset
-from tidegate.query.node import Node
+from tidegate.query.node.instant import event_column, event_offset
+from tidegate.query.node.node import Node
 
 HOURLY = "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 HOUR SLIDE 5 MINUTES] GROUP BY route"
 NEWEST = "SELECT route, COUNT(*) AS n FROM rides [ROWS 5] GROUP BY route"

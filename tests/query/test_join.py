@@ -13,7 +13,7 @@ from tests.query.catalog import CALLS, RIDES, stream
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col, left, right
-from tidegate.query.node import Input, Join, Project
+from tidegate.query.node.node import Input, Join, Project
 from tidegate.query.stream import Stream
 from tidegate.query.window import Distance, TupleWindow
 

@@ -12,9 +12,9 @@ from tests.query.catalog import CALLS, ODD, RIDES
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
 from tidegate.query.expression import Expression
-from tidegate.query.graph import has
 from tidegate.query.name import column
-from tidegate.query.node import (
+from tidegate.query.node.graph import has
+from tidegate.query.node.node import (
     Aggregate,
     Branch,
     Filter,

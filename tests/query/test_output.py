@@ -6,7 +6,7 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES
 from tidegate.errors import QueryError
-from tidegate.query.node import Input
+from tidegate.query.node.node import Input
 from tidegate.query.output import Output, check_names, single
 
 

@@ -15,9 +15,9 @@ from tidegate.errors import QueryError
 from tidegate.operate.process.definition import Process, ProcessSpec
 from tidegate.query.aggregate import count
 from tidegate.query.expression import call, col, left, lit
-from tidegate.query.node import Input, Node, data_names
-from tidegate.query.process import ProcessNode as ProcessNode
-from tidegate.query.process import named, process
+from tidegate.query.node.node import Input, Node, data_names
+from tidegate.query.node.process import ProcessNode as ProcessNode
+from tidegate.query.node.process import named, process
 from tidegate.schema import TIME
 
 rides = stream(Input(RIDES))

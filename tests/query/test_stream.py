@@ -11,7 +11,7 @@ from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import QueryError, UserError
 from tidegate.query.aggregate import count, max_, mean, median, sum_
 from tidegate.query.expression import call, col, left, right
-from tidegate.query.node import Branch, Input, Union
+from tidegate.query.node.node import Branch, Input, Union
 from tidegate.query.window import TupleWindow
 
 rides = stream(Input(RIDES))

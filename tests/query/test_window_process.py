@@ -12,8 +12,8 @@ from tests.query.catalog import CALLS, ODD, RIDES, stream
 from tidegate.errors import QueryError
 from tidegate.operate.process.definition import Process
 from tidegate.query.expression import col, left
-from tidegate.query.node import Input, data_names
-from tidegate.query.window_process import WindowProcess
+from tidegate.query.node.node import Input, data_names
+from tidegate.query.node.window_process import WindowProcess
 from tidegate.schema import TIME
 
 rides = stream(Input(RIDES))

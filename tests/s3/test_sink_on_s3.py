@@ -11,9 +11,9 @@ from tests.sink.test_remote import ROWS, Sinks, opened, written
 from tests.sink.test_remote import TestRemoteSink as _Sink
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError
+from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.receipt import Part
 from tidegate.sink.registry import of
-from tidegate.sink.remote import RemoteSink
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.cost.sample import BatchSample, WorkCounts
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.session.calibrate import calibrate, model_of
+from tidegate.session.calibration.calibrate import calibrate, model_of
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of

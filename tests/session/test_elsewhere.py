@@ -10,7 +10,7 @@ import tidegate as tg
 from tests.query.catalog import sql
 from tidegate import count, expr
 from tidegate.errors import QueryError
-from tidegate.query.node import Aggregate, Filter
+from tidegate.query.node.node import Aggregate, Filter
 
 session = tg.Session(master="none")
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 import tidegate as tg
-from tidegate.driver import latency, observe
 from tidegate.driver.journal import journal
-from tidegate.driver.metrics import Reports
+from tidegate.driver.report import latency, observe
+from tidegate.driver.report.metrics import Reports
 
 _BATCHES, _ROWS = 128, 5
 _MIDDLE, _END = range(20, 36), range(108, 124)

@@ -18,16 +18,16 @@ from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError
-from tidegate.plan.lower import lower
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -72,7 +72,7 @@ def test_spark_is_not_started_on_the_main_thread(monkeypatch: pytest.MonkeyPatch
         return master
 
     spark = SimpleNamespace(connect=connect)
-    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.session", spark)
+    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.session.session", spark)
     assert Place("local[1]").connected().session == "local[1]"
     assert threads != [threading.main_thread()]
 
@@ -228,13 +228,13 @@ def test_a_master_that_was_submitted_is_the_default(
 ) -> None:
     """As whoever prepares a notebook does it; tests/cluster has spark-submit itself."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
-    monkeypatch.setattr("tidegate.execute.spark.submission.active_session", lambda: None)
+    monkeypatch.setattr("tidegate.execute.spark.session.submission.active_session", lambda: None)
     assert Place.at(None).master == master
     assert Place.at("local[3]").master == "local[3]"
 
 
 def test_settings_of_a_prepared_notebook_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidegate.execute.spark.submission import prepared_conf
+    from tidegate.execute.spark.session.submission import prepared_conf
 
     words = "--conf spark.ui.enabled=true --packages a:b:1 --conf spark.x='y z' pyspark-shell"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)

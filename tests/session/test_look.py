@@ -184,7 +184,7 @@ window_start         window_end           route  n   fare
 2024-01-01 00:00:00  2024-01-01 01:00:00  a      1  5.000
 2024-01-01 00:00:00  2024-01-01 01:00:00  b      1  7.500
 2 rows, the whole result (2 rows of the input read)
-<class 'tidegate.driver.metrics.Summary'>
+<class 'tidegate.driver.report.metrics.Summary'>
 'Summary(finished: 2 rows in, 2 out; 1 batch in 0'
 'RunningQuery(finished: 1 batch, 2 rows in, 2 out)'
 MemorySink(1 batch, 2 rows)

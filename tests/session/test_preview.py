@@ -11,9 +11,9 @@ import pytest
 
 from tidegate import left, right
 from tidegate.errors import OptionError
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.options import PlanOptions
-from tidegate.query.node import Input, StreamDef
+from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import TIME
 from tidegate.session.place import Place

@@ -21,11 +21,11 @@ from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.session.rerun import RecordedRun
 from tidegate.session.script import streams_of
-from tidegate.session.verify import verified
-from tidegate.sink.files import FileSink
-from tidegate.sink.written_rows import EventSpan
+from tidegate.session.verification.rerun import RecordedRun
+from tidegate.session.verification.verify import verified
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.written_rows import EventSpan
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.testing.clock import ManualClock

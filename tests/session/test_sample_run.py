@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.errors import UnavailableError
 from tidegate.model.speed_up import SpeedUp
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import SPARK, Plan
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single
-from tidegate.session.sample_run import SampleLoad, in_large_batches, sample_run
+from tidegate.session.calibration.sample_run import SampleLoad, in_large_batches, sample_run
 from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

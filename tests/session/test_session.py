@@ -22,7 +22,7 @@ from tidegate.errors import (
     SourceError,
     TaskError,
 )
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 
 ROWS: list[Row] = [(1, "a", 1), (4, "b", 2), (11, "a", 3), (15, "a", 4), (21, "b", None)]
 

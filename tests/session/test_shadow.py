@@ -13,9 +13,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.cli.main import invoke
-from tidegate.disk import using
-from tidegate.session.rerun import RecordedRun
+from tidegate.session.verification.rerun import RecordedRun
 from tidegate.state.store import Store
+from tidegate.storage.disk import using
 from tidegate.testing.tap import DiskChange, TappedDisk
 
 CREATE = "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) FROM 'in' TIME ts;\n"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.cli import sustainable as surface
+from tidegate.cli.command import sustainable as surface
 from tidegate.cli.main import invoke
 from tidegate.model.sizing.sustained import CLOSE, RateSearch, highest_rate
+from tidegate.session.calibration.sustain import RateTry, SustainSetup, paced
 from tidegate.session.place import NO_SPARK, Place
-from tidegate.session.sustain import RateTry, SustainSetup, paced
 from tidegate.testing import ManualClock
 
 
@@ -87,7 +87,7 @@ def test_a_query_is_measured_and_told_as_a_table_and_as_json(
     seen: list[tuple[int, float, float]] = []
 
     def once(setup: SustainSetup, instances: int) -> RateSearch[RateTry]:
-        from tidegate.session.sustain import attempted
+        from tidegate.session.calibration.sustain import attempted
 
         seen.append((instances, setup.seconds, setup.within_s))
         one = attempted(SustainSetup(setup.plan, setup.place, 0.3, 10.0), instances, 2_000.0)

@@ -12,8 +12,8 @@ from pyspark import cloudpickle
 
 import tidegate as tg
 from tidegate import col, left, right
-from tidegate.plan.change import shown
-from tidegate.plan.lower import lower
+from tidegate.plan.compatibility.change import shown
+from tidegate.plan.lowering.lower import lower
 from tidegate.schema import TIME
 from tidegate.sink.memory import MemorySink
 

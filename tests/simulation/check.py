@@ -22,8 +22,8 @@ from tests.simulation.scenario import LONG_US, Scenario
 from tidegate.errors import UserError
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
+from tidegate.state.archive.past import PastStates
 from tidegate.state.manifest import Manifest
-from tidegate.state.past import PastStates
 from tidegate.state.store import FOLDERS, Store
 from tidegate.testing.simulation.life import Ended
 from tidegate.testing.simulation.world import World

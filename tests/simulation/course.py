@@ -22,20 +22,20 @@ from tests.simulation.harm import Undo, damage, replace
 from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import Summary
 from tidegate.driver.migration import reach_of
+from tidegate.driver.report.metrics import Summary
 from tidegate.elastic import handover
 from tidegate.errors import OptionError, TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has
-from tidegate.query.node import Join
+from tidegate.query.node.graph import has
+from tidegate.query.node.node import Join
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.options import run_options
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import of
 from tidegate.testing.simulation.fault import Kill, Strike

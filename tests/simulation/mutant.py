@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.simulation.fault import Astray, Damage, Fault, Replaced, Rotated
-from tidegate import disk
-from tidegate.durable import Due
 from tidegate.sink.registry import SINKS
 from tidegate.source.mark import status_of
 from tidegate.source.text.source import TextSource
 from tidegate.state.files import LocalFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage import disk
+from tidegate.storage.durable import Due
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.fault import PowerLoss, Zombie
 
@@ -111,7 +111,7 @@ def any_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
 MUTANTS = (
     Mutant(
         "staged output is not looked at",
-        without("tidegate.sink.files:first_damage"),
+        without("tidegate.sink.folder.files:first_damage"),
         (Damage,),
         seed=9,
     ),

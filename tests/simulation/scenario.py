@@ -15,7 +15,7 @@ from tests.simulation.data import StreamData
 from tests.simulation.fault import Fault, Refuses, Replaced, Rotated
 from tests.simulation.place import CALLED
 from tidegate.elastic import handover
-from tidegate.plan.method import AUTO, METHODS
+from tidegate.plan.join.method import AUTO, METHODS
 from tidegate.plan.physical import STRATEGIES
 from tidegate.testing.simulation.fault import Fails
 

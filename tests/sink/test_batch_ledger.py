@@ -16,8 +16,8 @@ from tests.sink.output import commit, opened, rows, started
 from tests.sink.test_files import cut_short, flip, lengthen, remove
 from tidegate.batch import BatchId
 from tidegate.cli.main import invoke
-from tidegate.sink.batch_ledger import ledger_name, ledger_receipts, ledger_text, past_of
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.batch_ledger import ledger_name, ledger_receipts, ledger_text, past_of
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.receipt import Receipt
 
 SQL = """

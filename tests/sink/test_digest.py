@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.sink.digest import Digest, row_hashes
+from tidegate.sink.digest.digest import Digest, row_hashes
 
 _BASE, _PRIME = 0x0B4E0F9A3C6D1E57, 2**61 - 1
 

@@ -20,17 +20,17 @@ import pytest
 
 from tests.sink.output import SCHEMA, commit, opened, read, rows, stage, started
 from tests.state.mapping import mappings
-from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.schema import TIME
-from tidegate.sink import verify
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder import verify
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.verify import VerifiedParts
 from tidegate.sink.receipt import Part, Receipt
-from tidegate.sink.verify import VerifiedParts
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage import disk
 
 FORMATS = ("parquet", "csv", "json")
 

@@ -18,8 +18,8 @@ from tidegate.cli.main import invoke
 from tidegate.errors import OptionError, SinkError
 from tidegate.json_text import json_text
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.files import FileSink
-from tidegate.sink.form import NONFINITE, Form
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.form import NONFINITE, Form
 from tidegate.sink.json import first_nonfinite
 
 NAN, INF = math.nan, math.inf

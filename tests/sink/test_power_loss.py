@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from tests.sink.output import SCHEMA, rows, stage
-from tidegate import disk
 from tidegate.batch import BatchId
-from tidegate.sink.batch_ledger import ledger_name, ledger_receipts, ledger_text
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.batch_ledger import ledger_name, ledger_receipts, ledger_text
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.storage import disk
 from tidegate.testing.simulation.world import World
 
 BATCHES = 3

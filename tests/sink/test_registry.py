@@ -13,12 +13,12 @@ from tidegate.errors import OptionError, UnavailableError
 from tidegate.remote.scheme import REMOTE
 from tidegate.sink.address import Address
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, as_sink, of
-from tidegate.sink.remote import RemoteSink
 
 PLACES = {
     "file": "out",

@@ -16,10 +16,10 @@ from tests.crash.folder import contents
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.remote.folder import TreeFolder
-from tidegate.sink.batch_ledger import ledger_name, past_of
+from tidegate.sink.folder.batch_ledger import ledger_name, past_of
+from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
-from tidegate.sink.remote import RemoteSink
 
 ROWS = pa.table({"i": [1, 2, 3]})
 LATE = Part(0, "late", "rides")
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def sinks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Sinks:
     place = TreeFolder(LocalFileSystem(), str(folder), "tree://out")
-    monkeypatch.setattr("tidegate.sink.remote.folder_of", lambda uri: place)
+    monkeypatch.setattr("tidegate.sink.folder.remote.folder_of", lambda uri: place)
     return lambda: RemoteSink("tree://out")
 
 

@@ -11,12 +11,12 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from tests.source.check import all_rows, read_range
-from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.remote.disk import RemoteDisk
 from tidegate.source.files import FilesConnector
 from tidegate.source.listing import paths_of
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
+from tidegate.storage import disk
 from tidegate.testing import ManualClock
 
 TREE = (

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 import tidegate as tg  # noqa: E402
 from tidegate.errors import RunError  # noqa: E402
-from tidegate.execute.spark.session import connect  # noqa: E402
+from tidegate.execute.spark.session.session import connect  # noqa: E402
 
 LINE_S = 0.3
 """How long a line takes; a thread that prints a stack is still at it when the program ends."""

@@ -20,14 +20,14 @@ from tidegate.driver.options import RunOptions
 from tidegate.errors import StateError
 from tidegate.execute.spark.runner import SparkRunner
 from tidegate.operate.aggregate.state import PaneKeeper
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 from tidegate.state.store import Store
 
 if TYPE_CHECKING:

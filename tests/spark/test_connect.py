@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tidegate.execute.spark.master import check_answers
+from tidegate.execute.spark.session.master import check_answers
 from tidegate.session.place import Place
 
 QUERY = """

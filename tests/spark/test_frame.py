@@ -14,7 +14,7 @@ import pytest
 
 import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of, table
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.frame import FrameConnector
 from tidegate.state.store import Store

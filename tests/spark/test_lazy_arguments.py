@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from tests.spark.both_engines import FAILS, by_kernels, by_spark, problem
-from tidegate.operate.kernels.condition import order_of
-from tidegate.operate.kernels.expression import OPS
+from tidegate.operate.kernels.expression.condition import order_of
+from tidegate.operate.kernels.expression.expression import OPS
 from tidegate.query.types.function import FUNCTIONS
 
 if TYPE_CHECKING:

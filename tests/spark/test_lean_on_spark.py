@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.driver.test_lean import CALLS, MEAN
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.memory import Allowance
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place

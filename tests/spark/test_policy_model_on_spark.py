@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate import schedule
-from tidegate.cli.option import read_query
-from tidegate.cli.query_text import QueryText
+from tidegate.cli.option.option import read_query
+from tidegate.cli.option.query_text import QueryText
 from tidegate.driver.options import RunOptions
-from tidegate.plan.method import JoinOptions
+from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.policy import model
 from tidegate.schedule import Threads

@@ -21,7 +21,7 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import JobRunner
 from tidegate.execute.spark.slots import slots_of
 from tidegate.plan.physical import SPARK
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for

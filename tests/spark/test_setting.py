@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import OptionError
-from tidegate.execute.spark.setting import check_conf, start_settings, submitted_settings
+from tidegate.execute.spark.session.setting import check_conf, start_settings, submitted_settings
 
 ROOT = Path(__file__).parents[2]
 SOCKETS = "spark.python.unix.domain.socket.dir"

@@ -12,8 +12,8 @@ import pytest
 from tidegate.errors import OptionError
 from tidegate.execute.resident.channel import door_at
 from tidegate.execute.resident.depot import DepotPlan
-from tidegate.execute.spark.master import CORES, SHARE, with_retries, with_slots
 from tidegate.execute.spark.resident import depot_plan, private_folder, suits_jobs
+from tidegate.execute.spark.session.master import CORES, SHARE, with_retries, with_slots
 from tidegate.execute.spark.slots import give_back, take
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidegate.errors import QueryError
-from tidegate.execute.spark.sql_session import types_by_spark
+from tidegate.execute.spark.session.sql_session import types_by_spark
 
 SCHEMA = pa.schema([("route", pa.string()), ("tip", pa.int64())])
 UNSTABLE = {

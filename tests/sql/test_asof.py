@@ -7,8 +7,8 @@ import pytest
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate import left, right
 from tidegate.errors import UserError
-from tidegate.query.asof import AsOf
-from tidegate.query.node import Filter, Input, Node, Project
+from tidegate.query.node.asof import AsOf
+from tidegate.query.node.node import Filter, Input, Node, Project
 
 FROM = "FROM rides AS r ASOF JOIN calls AS c"
 

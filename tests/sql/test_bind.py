@@ -8,7 +8,7 @@ from sqlglot import exp
 from tests.query.catalog import CALLS, ODD, RIDES, STREAMS, outputs, sql
 from tidegate.query.aggregate import AggregateCall, count, count_distinct, mean, quantile
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Filter, Input, Node, Order, Project, Top, Union
+from tidegate.query.node.node import Aggregate, Filter, Input, Node, Order, Project, Top, Union
 from tidegate.query.window import TimeWindow
 
 HOUR = "[RANGE 1 HOUR]"

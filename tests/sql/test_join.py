@@ -6,7 +6,7 @@ import pytest
 
 from tests.query.catalog import sql
 from tidegate.errors import QueryError, UserError
-from tidegate.query.node import Filter, Join, Node, Project
+from tidegate.query.node.node import Filter, Join, Node, Project
 from tidegate.query.window import Distance, TupleWindow
 
 HOUR = "[RANGE 1 HOUR]"

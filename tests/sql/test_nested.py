@@ -8,7 +8,7 @@ from tests.query.catalog import CALLS, RIDES, STREAMS, outputs, sql, stream
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import count, max_
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Filter, Input, Join, Node, Project, Top, Union
+from tidegate.query.node.node import Aggregate, Filter, Input, Join, Node, Project, Top, Union
 from tidegate.query.output import single
 from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.sql.bind import bind, read_script

@@ -11,8 +11,8 @@ from tests.query.catalog import RIDES, sql, stream
 from tidegate.errors import OptionError, QueryError
 from tidegate.expression.reading import read_integer
 from tidegate.memory import bytes_of
-from tidegate.plan.lower import lower
-from tidegate.query.node import Input
+from tidegate.plan.lowering.lower import lower
+from tidegate.query.node.node import Input
 from tidegate.sql.bind import read_script
 
 HUGE = "9" * 20

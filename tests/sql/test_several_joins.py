@@ -8,8 +8,8 @@ import pytest
 import tidegate as tg
 from tests.query.catalog import sql
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.query.node import Join, Project
+from tidegate.plan.lowering.lower import lower
+from tidegate.query.node.node import Join, Project
 from tidegate.query.output import Output
 from tidegate.query.window import Distance
 from tidegate.session.script import streams_of

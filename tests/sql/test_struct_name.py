@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from tidegate.errors import QueryError
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.definition import StreamDef
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.output import single
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind, read_script

@@ -9,7 +9,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem, _MockFile
 
 from tests.state.faulty import Steps, faulty
 from tidegate.memory import Memory
-from tidegate.state import segment as segment_module
+from tidegate.state.segment import segment as segment_module
 from tidegate.state.store import Store
 
 PLACES = ("path", "uri", "local", "subtree", "memory", "memory-subtree", "python")

@@ -15,11 +15,11 @@ from tests.state.faulty import Crash, Steps, faulty
 from tests.state.mapping import mappings
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError
-from tidegate.state.archive_file import read_archive
+from tidegate.state.archive.file import read_archive
+from tidegate.state.archive.past import PastStates, batches_text
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import manifest_name
-from tidegate.state.past import PastStates, batches_text
-from tidegate.state.segment import Segment, write_segment
+from tidegate.state.segment.segment import Segment, write_segment
 from tidegate.state.store import FOLDERS, Store
 
 KEEP_US, PACKED = 10, 3

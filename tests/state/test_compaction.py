@@ -13,8 +13,8 @@ from pyarrow.fs import _MockFileSystem
 
 from tests.state.rows import rows, triples
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import FANIN, choose, compact, replace
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import FANIN, choose, compact, replace
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 Row = tuple[int, int, int]

@@ -20,9 +20,9 @@ from tests.state.mapping import mappings
 from tests.state.rows import rows, triples
 from tidegate.errors import StateError
 from tidegate.state.manifest import Manifest
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
-from tidegate.whole_file import FileWriter, is_temporary
+from tidegate.storage.whole_file import FileWriter, is_temporary
 
 INSTANCES = 2
 FOLDERS = ("manifest", "segment", "gate", "staged")

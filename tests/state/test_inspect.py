@@ -13,7 +13,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state.inspect import describe, frontier_text, inspect, size_text
 from tidegate.state.manifest import Manifest
-from tidegate.state.segment import write_segment
+from tidegate.state.segment.segment import write_segment
 from tidegate.state.store import Store
 
 OTHER = {"epoch": 0, "instances": 1, "owners": [0] * 8}

@@ -15,7 +15,7 @@ from tidegate.errors import CheckpointError, StateError
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.manifest import Manifest
 from tidegate.state.seal import seal, unseal
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 SEGMENT = Segment("00000003-0001", 10, 2000, 123456, BucketSet.of([0, 3, 900]), -5, 7, 6)
 MANIFEST = Manifest(

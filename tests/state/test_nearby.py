@@ -10,11 +10,11 @@ from pyarrow.fs import _MockFileSystem
 from tests.state.conftest import remember
 from tests.state.rows import rows
 from tidegate.errors import OptionError, StateError
-from tidegate.state import nearby as nearby_module
-from tidegate.state import segment as segment_module
-from tidegate.state.nearby import LIMIT, Nearby, nearby
-from tidegate.state.piece import fetched_bytes
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import nearby as nearby_module
+from tidegate.state.segment import segment as segment_module
+from tidegate.state.segment.nearby import LIMIT, Nearby, nearby
+from tidegate.state.segment.piece import fetched_bytes
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 ROWS = rows([(b, p, 10 * b + p) for b in range(3) for p in range(5)])
@@ -66,8 +66,8 @@ def test_buckets_that_one_worker_has_fetched_others_have(
 ) -> None:
     """Also of rows that were written in another order than by bucket."""
     monkeypatch.setattr(segment_module, "WORTH_BYTES", 0)
-    monkeypatch.setattr("tidegate.state.piece.PIECE_BYTES", 1)
-    monkeypatch.setattr("tidegate.state.piece._END_BYTES", 2_048)
+    monkeypatch.setattr("tidegate.state.segment.piece.PIECE_BYTES", 1)
+    monkeypatch.setattr("tidegate.state.segment.piece._END_BYTES", 2_048)
     mixed = ROWS.take([3, 14, 7, 0, 8, 2, 11])
     segment = write_segment(remote, "mixed", mixed, "pane", 0, grouped=False)
     (file,) = executor.iterdir()

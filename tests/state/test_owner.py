@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.state.mapping import mappings
-from tidegate import disk
-from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError
 from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage import disk
+from tidegate.storage.durable import Due
 
 FIRST = Manifest(-1, mappings(0), 0)
 HOLDER = {"host": "here", "process": 7, "since": "now"}

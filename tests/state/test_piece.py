@@ -11,8 +11,8 @@ from pyarrow.fs import _MockFileSystem
 
 from tests.state.conftest import remember
 from tidegate.errors import StateError
-from tidegate.state.piece import WORTH_BYTES, fetched_bytes
-from tidegate.state.segment import (
+from tidegate.state.segment.piece import WORTH_BYTES, fetched_bytes
+from tidegate.state.segment.segment import (
     Segment,
     read_segment,
     rows_by_bucket,

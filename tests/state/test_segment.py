@@ -19,10 +19,10 @@ from pyarrow.fs import _MockFileSystem
 from tests.state.conftest import remember
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError, StateError
-from tidegate.state import segment as segment_module
-from tidegate.state import segment_file
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, verify_segment, write_segment
+from tidegate.state.segment import file as segment_file
+from tidegate.state.segment import segment as segment_module
+from tidegate.state.segment.segment import Segment, read_segment, verify_segment, write_segment
 from tidegate.state.store import Store
 
 SCHEMA = pa.schema(

@@ -20,9 +20,9 @@ from tidegate.state.files import LocalFiles, RemoteFiles
 from tidegate.state.handle import StoreHandle
 from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
-from tidegate.whole_file import temporary
+from tidegate.storage.whole_file import temporary
 
 Location = str | tuple[FileSystem, str]
 

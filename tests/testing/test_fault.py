@@ -18,7 +18,7 @@ CHANGES = """
 import json, os, sys
 from pathlib import Path
 import pyarrow as pa
-from tidegate import disk
+from tidegate.storage import disk
 from tidegate.testing import FailAtChange, FullAtByte, KillAtChange
 
 def change(folder, fault):

@@ -16,10 +16,10 @@ MUTANTS = (
     ),
     Mutant(
         "of right tuples at one instant the first is taken ahead",
-        "operate/kernels/asof.py",
+        "operate/kernels/join/asof.py",
         "if known < 0 or right_ts[known] != right_ts[j]:",
         "if True:",
-        "tests/operate/kernels/test_asof.py",
+        "tests/operate/kernels/join/test_asof.py",
     ),
     Mutant(
         "left tuples that have had a partner wait on",

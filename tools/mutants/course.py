@@ -8,7 +8,7 @@ MUTANTS = (
     # Latency, and when batches start.
     Mutant(
         "what is taken counts for what arrives",
-        "driver/source_watch.py",
+        "driver/report/source_watch.py",
         "return tuples if rows is None else max(tuples + rows",
         "return tuples if True else max(tuples + rows",
         "tests/driver/test_source_watch.py",
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "the latency of what a run finds when it starts goes back to before it",
-        "driver/latency.py",
+        "driver/report/latency.py",
         "np.maximum(one.arrived_at, self._ready_at)",
         "one.arrived_at",
         "tests/driver/test_latency.py",
@@ -87,7 +87,7 @@ MUTANTS = (
     # Runs that go on another time.
     Mutant(
         "new input on a finished checkpoint is ignored",
-        "driver/recovery.py",
+        "driver/checkpoint/recovery.py",
         "if not new:",
         "if True:",
         "tests/cli/test_scheduled.py",

@@ -7,21 +7,21 @@ from mutants.mutant import DURABLE, OWNER, Mutant
 MUTANTS = (
     Mutant(
         "an owner's manifest takes the place of another's",
-        "whole_file.py",
+        "storage/whole_file.py",
         "disk.current().link(aside, path)",
         "disk.current().replace(aside, path)",
         OWNER,
     ),
     Mutant(
         "an owner's manifest has its name before it is synced",
-        "whole_file.py",
+        "storage/whole_file.py",
         "        due.add_file(aside)\n",
         "",
         DURABLE,
     ),
     Mutant(
         "an owner's manifest has a name that is not synced",
-        "whole_file.py",
+        "storage/whole_file.py",
         "    if named:\n",
         "    if False:\n",
         DURABLE,

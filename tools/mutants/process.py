@@ -165,7 +165,7 @@ MUTANTS = (
     ),
     Mutant(
         "workers elsewhere are to find a folder of the driver",
-        "execute/spark/setting.py",
+        "execute/spark/session/setting.py",
         "if one_host and len(folder)",
         "if len(folder)",
         "tests/spark/test_setting.py",

@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "partials are placed in the order of their keys",
-        "operate/aggregate/pane.py",
+        "operate/aggregate/pane/pane.py",
         "units = np.argsort(_first_rows(groups))",
         "units = np.arange(groups.n)",
         "tests/operate/aggregate/test_routing.py",
@@ -141,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "old windows are told of by some of the instances that have them",
-        "driver/window_log.py",
+        "driver/report/window_log.py",
         "for end_us in sorted(found)[-MOST_WINDOWS:]:",
         "for end_us in sorted(found):",
         "tests/driver/test_window_log.py",
@@ -155,7 +155,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a partial stands for is counted as one tuple",
-        "operate/aggregate/pane.py",
+        "operate/aggregate/pane/pane.py",
         "router.sent.count(number, bucket, groups.counts)",
         "router.sent.count(number, bucket)",
         "tests/property/test_window_figures.py",

@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "tuples of which all arguments are NULL are sampled",
-        "operate/aggregate/sampled.py",
+        "operate/aggregate/sample/sampled.py",
         "masks = [valid(column) for column in arguments] if self.skips_null else []",
         "masks = [valid(column) for column in arguments] if not arguments else []",
         "tests/operate/aggregate/test_sampled.py tests/operate/aggregate/test_coverage.py",
@@ -42,14 +42,14 @@ MUTANTS = (
     ),
     Mutant(
         "thinned samples lose tuples that belong to them",
-        "operate/aggregate/thinning.py",
+        "operate/aggregate/sample/thinning.py",
         "deep = depth >= np.repeat(least, list_sizes(states[1]))",
         "deep = depth > np.repeat(least, list_sizes(states[1]))",
         "tests/operate/aggregate/test_thinning.py tests/property/test_bounds.py",
     ),
     Mutant(
         "a merged sample forgets the tuples that were not sampled",
-        "operate/aggregate/sampled.py",
+        "operate/aggregate/sample/sampled.py",
         "tuples = sum_integers(groups, states[0].to_numpy())\n",
         "tuples = np.bincount(groups.codes, list_sizes(states[1]), groups.n).astype(np.int64)\n",
         "tests/operate/aggregate/test_sampled.py",

@@ -8,14 +8,14 @@ MUTANTS = (
     # Compaction and retention.
     Mutant(
         "compaction takes the newest segments for the oldest",
-        "state/compaction.py",
+        "state/segment/compaction.py",
         "    for segment in group:\n        rows = read_segment",
         "    for segment in reversed(group):\n        rows = read_segment",
         "tests/state/test_compaction.py",
     ),
     Mutant(
         "compaction keeps dead rows",
-        "state/compaction.py",
+        "state/segment/compaction.py",
         "parts.append(rows.filter(pa.array(live(rows, segment), type=pa.bool_())))",
         "parts.append(rows)",
         "tests/state/test_compaction.py",
@@ -50,14 +50,14 @@ MUTANTS = (
     ),
     Mutant(
         "a file of the archive takes with it what later states need",
-        "state/archive.py",
+        "state/archive/archive.py",
         "write_archive(self._store.files, found, needed - later, self._store.owner)",
         "write_archive(self._store.files, found, needed, self._store.owner)",
         "tests/state/test_archive.py",
     ),
     Mutant(
         "a start lets go of what states need that are in no archive yet",
-        "state/archive.py",
+        "state/archive/archive.py",
         "needed |= {manifest_name(manifest.number), *manifest.names()}",
         "needed |= {manifest_name(manifest.number)}",
         "tests/state/test_archive.py",
@@ -79,14 +79,14 @@ MUTANTS = (
     # Segments and sources.
     Mutant(
         "the checksum of a segment is not looked at",
-        "state/segment.py",
+        "state/segment/segment.py",
         "    _check(buffer, segment, store.files.full(segment.path))\n\n\ndef _slices",
         "\n\ndef _slices",
         "tests/state/test_segment.py tests/state/test_inspect.py",
     ),
     Mutant(
         "buckets beside those wanted are read",
-        "state/segment.py",
+        "state/segment/segment.py",
         "for a, b in zip(edges[::2], edges[1::2], strict=True)",
         "for a, b in [(edges[0], edges[-1])]",
         "tests/state/test_segment.py",

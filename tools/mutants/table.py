@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "a large table is dealt although a join compares no column with =",
-        "plan/table_use.py",
+        "plan/table/use.py",
         "            use.check_by_key(table, left, [name",
         "            list([name",
         "tests/driver/test_tables_by_key.py",
@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         "each table has the whole limit to itself",
-        "plan/table_use.py",
+        "plan/table/use.py",
         "max(most - others, 0)",
         "max(most, 0)",
         "tests/driver/test_tables_by_key.py",

@@ -11,14 +11,14 @@ MUTANTS = (
     # Calendars.
     Mutant(
         "a day begins with the second of two midnights",
-        "local_time.py",
+        "calendar/local_time.py",
         "for fold in (1, 0))",
         "for fold in (0, 1))",
         "tests/test_local_time.py",
     ),
     Mutant(
         "where clocks skip midnight a day begins before they do",
-        "local_time.py",
+        "calendar/local_time.py",
         "while high - low > 1:",
         "while False:",
         "tests/test_local_time.py",
@@ -26,35 +26,35 @@ MUTANTS = (
     # Rows of open windows.
     Mutant(
         "a group gives a row at every mark, whether it changed or not, but for its newest pane",
-        "operate/aggregate/early.py",
+        "operate/aggregate/pane/early.py",
         "newest[:-1] = (codes[1:] != codes[:-1]) | (marks[1:] != marks[:-1])",
         "newest[:-1] = codes[1:] != codes[:-1]",
         _EMIT,
     ),
     Mutant(
         "a window that ends at a mark gives an early row too",
-        "operate/aggregate/early.py",
+        "operate/aggregate/pane/early.py",
         "low = (self.spec.window.numbers(marks[last]) - cover.length) // cover.step + 1",
         "low = (self.spec.window.numbers(marks[last]) - cover.length) // cover.step",
         _EMIT,
     ),
     Mutant(
         "final rows come before the early rows of their mark",
-        "operate/aggregate/early.py",
+        "operate/aggregate/pane/early.py",
         "is_final, mark, mark, is_final]",
         "is_final, mark, mark, pa.array(rows[END] != rows[MARK])]",
         _EMIT,
     ),
     Mutant(
         "panes of windows with an offset are not cut at marks",
-        "operate/aggregate/pane_window.py",
+        "operate/aggregate/pane/pane_window.py",
         "(self.every_us, self.offset_us)",
         "(self.every_us,)",
         _EMIT,
     ),
     Mutant(
         "an instance gives early rows of windows that another one finishes",
-        "operate/aggregate/early.py",
+        "operate/aggregate/pane/early.py",
         "rows = rows[:, closes(work, held.bucket[rows[LAST]], rows[END])]",
         "pass",
         _EMIT,
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tuple at the maximum begins another session",
-        "operate/kernels/session_loop.py",
+        "operate/kernels/window/session_loop.py",
         "first[i] - starts[number] > longest",
         "first[i] - starts[number] >= longest",
         _SESSIONS,
@@ -98,21 +98,21 @@ MUTANTS = (
     # Windows of time.
     Mutant(
         "a window that ends at the frontier stays open",
-        "operate/aggregate/pane_window.py",
+        "operate/aggregate/pane/pane_window.py",
         "last = (self.pane_at(upto_us) - self.panes) // self.step\n",
         "last = (self.pane_at(upto_us - 1) - self.panes) // self.step\n",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "a window is closed twice",
-        "operate/aggregate/pane_window.py",
+        "operate/aggregate/pane/pane_window.py",
         "first = (self.pane_at(above_us) - self.panes) // self.step + 1",
         "first = (self.pane_at(above_us) - self.panes) // self.step",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "the first pane of an open window is dropped",
-        "operate/aggregate/pane_window.py",
+        "operate/aggregate/pane/pane_window.py",
         "window = (self.pane_at(frontier_us) - self.panes) // self.step + 1",
         "window = (self.pane_at(frontier_us) - self.panes) // self.step + 2",
         DETERMINISM,
@@ -140,7 +140,7 @@ MUTANTS = (
     ),
     Mutant(
         "parts of windows stay in the order in which they came",
-        "operate/aggregate/pane.py",
+        "operate/aggregate/pane/pane.py",
         "if not bool(np.all(packed.codes[1:] >= packed.codes[:-1])):",
         "if not parts.num_rows:",
         "tests/operate/aggregate/test_split_keys.py tests/operate/aggregate/test_pane.py",

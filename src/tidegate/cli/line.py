@@ -22,7 +22,7 @@ from tidegate.errors import TidegateError
 from tidegate.json_text import json_text
 
 if TYPE_CHECKING:  # commands that run no query start without the engine
-    from tidegate.driver.metrics import Summary
+    from tidegate.driver.report.metrics import Summary
 
 TEXT, JSON = FORMATS = ("text", "json")
 _NAME = "tidegate"

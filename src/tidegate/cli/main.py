@@ -11,10 +11,11 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
+from tidegate.cli import completion
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.line import lines_as_text, say, say_error, say_summary
+from tidegate.cli.option.value import in_shape
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
-from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
 from tidegate.execute.within_memory import exceeded
 from tidegate.version import __version__
@@ -39,7 +40,7 @@ COMMANDS = {
     "replay": "Run one batch again, with the state that it began with.",
     "why": "List the input tuples that a row of an output was made of.",
 }
-"""Each command is the attribute of that name in the module of that name in this package."""
+"""Each command is the attribute of that name in the module of that name in `command`."""
 
 OWN_PROCESS = object()
 """Tells `invoke` that this command has the process for itself."""
@@ -72,7 +73,7 @@ class _Commands(click.Group):
 
                 leave_pandas_out()
             for name in asked:
-                self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
+                self.add_command(getattr(import_module(f"tidegate.cli.command.{name}"), name))
         return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -93,6 +94,14 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "--version", "-V", prog_name="tidegate")
+@click.option(
+    "--install-completion",
+    type=click.Choice([*completion.LINES]),
+    expose_value=False,
+    is_eager=True,
+    callback=completion.install,
+    help="Complete commands, options and file names with Tab in this shell, and exit.",
+)
 @click.pass_context
 def commands(context: click.Context) -> None:
     """Continuous queries over streams, on Apache Spark or in one process.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.cli.simulation_text import headline
+from tidegate.cli.text.simulation import headline
 from tidegate.errors import OptionError
 from tidegate.model.control.controller import bounds
 from tidegate.model.join.predict import Prediction
@@ -20,7 +20,7 @@ from tidegate.model.join.simulation import wanted
 from tidegate.model.operation import Floats
 
 if TYPE_CHECKING:
-    from tidegate.cli.simulate import SimulationRequest
+    from tidegate.cli.command.simulate import SimulationRequest
 
 COLOURS = {
     "R": "#0072b2",

@@ -15,7 +15,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
 from tidegate.sql.statement import KEYWORDS, function_names
-from tidegate.user_folder import user_folder
+from tidegate.storage.user_folder import user_folder
 
 _BEFORE = re.compile(r"(?:(\w+)\.)?(\w*)$")
 _PROMPT, _MORE = "tidegate> ", "     ...> "

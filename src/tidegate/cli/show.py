@@ -11,12 +11,12 @@ from rich.console import Console
 
 from tidegate.cli import hashtags
 from tidegate.cli.called import called_as, python
-from tidegate.cli.option import read_query
-from tidegate.cli.query_text import QueryText
-from tidegate.cli.watch import run_until_signal, view_of
+from tidegate.cli.live.watch import run_until_signal, view_of
+from tidegate.cli.option.option import read_query
+from tidegate.cli.option.query_text import QueryText
 from tidegate.clock import Clock, SystemClock
-from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import BatchReport, Summary
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
 from tidegate.query.output import Output

@@ -23,7 +23,7 @@ from tidegate.execute.shutdown import clean_now
 
 if TYPE_CHECKING:  # commands that run no query start without the engine
     from tidegate.driver.loop import Loop
-    from tidegate.driver.metrics import Summary
+    from tidegate.driver.report.metrics import Summary
 
 EXIT_STOPPED = 130
 """The exit code of a run that a signal stopped: 128 plus the number of SIGINT."""

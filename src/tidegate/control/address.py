@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tidegate import disk
 from tidegate.state.store import Store
-from tidegate.user_folder import user_folder
-from tidegate.whole_file import temporary
+from tidegate.storage import disk
+from tidegate.storage.user_folder import user_folder
+from tidegate.storage.whole_file import temporary
 
 RECORD = "control.json"
 """The name of the file in a local checkpoint."""

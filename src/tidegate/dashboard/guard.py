@@ -9,9 +9,9 @@ from email.message import Message
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tidegate import disk
-from tidegate.user_folder import user_folder
-from tidegate.whole_file import whole_file
+from tidegate.storage import disk
+from tidegate.storage.user_folder import user_folder
+from tidegate.storage.whole_file import whole_file
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
 """The environment variable with a token of the user's own choice."""

@@ -11,21 +11,21 @@ from dataclasses import replace
 from functools import cache, partial
 
 from tidegate.clock import Clock, utc_now
-from tidegate.driver.advice import InputAdvice
 from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.journal.journal import Journal
 from tidegate.driver.journal.newest_rows import NewestRows
 from tidegate.driver.journal.requests import RequestLog
-from tidegate.driver.latency import LatencyLog
 from tidegate.driver.manager import Manager
 from tidegate.driver.metric.metric import BETWEEN, BOOKS, START, CommittedBatch
-from tidegate.driver.metrics import BatchReport, Summary
-from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline
+from tidegate.driver.report.advice import InputAdvice
+from tidegate.driver.report.latency import LatencyLog
+from tidegate.driver.report.metrics import BatchReport, Summary
+from tidegate.driver.report.observe import MeasuredBatch
+from tidegate.driver.report.source_watch import SourceWatch
 from tidegate.driver.shedding import Shedding
-from tidegate.driver.source_watch import SourceWatch
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.request import Request
 from tidegate.elastic.share import ShareRequest

@@ -21,10 +21,10 @@ from tidegate.execute.runner import JobRunner
 from tidegate.memory import ANY, Allowance
 from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.schedule import beside
-from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
-from tidegate.state.segment import Segment, read_segment
+from tidegate.state.segment.compaction import choose, compact, replace, replace_any
+from tidegate.state.segment.segment import Segment, read_segment
 from tidegate.state.store import Store
 
 TASK_ROWS = 262_144

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.source.registry import open_uri
 
 IN_PROGRAM = ("memory:", "frame:")

@@ -12,9 +12,9 @@ from tidegate.clock import Clock
 from tidegate.driver.books import Books
 from tidegate.driver.connection import Connection
 from tidegate.driver.controls import Controls
-from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
+from tidegate.driver.report.metrics import BatchReport, Summary
 from tidegate.errors import StateError
 from tidegate.execute.runner import Draft, JobRunner, TaskCounts
 from tidegate.plan.physical import Plan

@@ -24,7 +24,7 @@ from tidegate.operate.operator import Migration, Operator
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 State = Mapping[str, Sequence[Segment]]
 

@@ -16,7 +16,7 @@ from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError, near
 from tidegate.memory import ANY, Allowance
-from tidegate.plan.table_use import TableLimit
+from tidegate.plan.table.use import TableLimit
 from tidegate.route import mapping as route
 from tidegate.source.table import MOST_BYTES
 from tidegate.state.signature import SigningKey

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from tidegate.batch import BatchId, from_bytes
 from tidegate.collect.order import OutputOrder
-from tidegate.driver.replay import Replay
+from tidegate.driver.checkpoint.replay import Replay
 from tidegate.errors import LostOutputError, OptionError, near
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
 from tidegate.execute.runner import Outcomes
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Plan, Target
-from tidegate.sink.batch_ledger import PublishedSink
 from tidegate.sink.batch_output import BatchOutput, CountedParts
-from tidegate.sink.digest import Digest
+from tidegate.sink.digest.digest import Digest
+from tidegate.sink.folder.batch_ledger import PublishedSink
 from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.upsert import ChangeParts, check_key

@@ -19,29 +19,29 @@ import pyarrow as pa
 
 from tidegate.clock import Clock
 from tidegate.driver.cadence import RunCadence
-from tidegate.driver.change import fitting
-from tidegate.driver.checkpoint import Checkpoint
-from tidegate.driver.commit import BatchWork, next_manifest
+from tidegate.driver.checkpoint.change import fitting
+from tidegate.driver.checkpoint.checkpoint import Checkpoint
+from tidegate.driver.checkpoint.commit import BatchWork, next_manifest
+from tidegate.driver.checkpoint.recovery import check_finished
+from tidegate.driver.checkpoint.replay import Replay, hopeless
 from tidegate.driver.connection import Connection
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
-from tidegate.driver.recovery import check_finished
-from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.subqueries import Subqueries
 from tidegate.driver.tables import Tables
-from tidegate.durable import Due, gathering
 from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.storage.durable import Due, gathering
 
 _log = logging.getLogger(__name__)
 

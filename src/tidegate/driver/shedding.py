@@ -16,12 +16,12 @@ from typing import Any
 
 from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
-from tidegate.driver.replay import Replay
-from tidegate.driver.window_log import WindowDigest
+from tidegate.driver.checkpoint.replay import Replay
+from tidegate.driver.report.window_log import WindowDigest
 from tidegate.elastic.share import SHED, ShareRequest, share_text
 from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
 from tidegate.errors import OptionError
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.model.observation import ShedSeen
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Plan, Subquery

@@ -11,19 +11,19 @@ from typing import Any
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.budget import BudgetGuard
-from tidegate.driver.change_log import Changes
-from tidegate.driver.commit import epoch_of
+from tidegate.driver.checkpoint.commit import epoch_of
+from tidegate.driver.checkpoint.replay import Replay
 from tidegate.driver.migration import loaded_bytes, reach_of
-from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
-from tidegate.driver.replay import Replay
+from tidegate.driver.report.change_log import Changes
+from tidegate.driver.report.observe import MeasuredBatch
+from tidegate.driver.report.source_watch import SourceBatch, SubqueryArrivals, given_to
+from tidegate.driver.report.window_log import WindowDigest
 from tidegate.driver.shedding import Shedding
-from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.standby import StandbyPartitioners
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
-from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.budget.claim import claim_of
 from tidegate.elastic.load import RecentLoad
@@ -34,7 +34,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.model.observation import SplitSeen
 from tidegate.plan.physical import QUERY_CLOUD, Plan, Subquery
 from tidegate.route import mapping as route

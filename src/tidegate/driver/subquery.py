@@ -10,25 +10,25 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.batch import MIN_US, EpochId
-from tidegate.driver.change_log import ChangeLog
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.migration import InputProgress, handed_over
-from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.change_log import ChangeLog
+from tidegate.driver.report.observe import LoadLog
+from tidegate.driver.report.window_log import WindowLog
 from tidegate.driver.tables import Tables
-from tidegate.driver.window_log import WindowLog
 from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
-from tidegate.gate.intake import Cut
+from tidegate.gate.cut import Cut
 from tidegate.memory import ANY, Allowance
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
 from tidegate.sink.protocol import PartWriter
 from tidegate.state.manifest import Manifest
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from tidegate.driver.table_capture import (
 from tidegate.errors import CheckpointError, StateError, TidegateError
 from tidegate.operate.table_join.held import FOLDER, DealtVersion, TableVersion
 from tidegate.plan.physical import Plan
-from tidegate.plan.table_use import TableLimit, TableRoom, table_uses, whole_first
+from tidegate.plan.table.use import TableLimit, TableRoom, table_uses, whole_first
 from tidegate.query.table import TableContent, TableDef
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping as Named
 from dataclasses import dataclass, replace
 
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.errors import OptionError
 from tidegate.route.former import Former, Position
 from tidegate.route.mapping import Mapping

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.batch import write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel, rows_name
@@ -28,7 +28,8 @@ from tidegate.execute.remote_rows import LEAST_BYTES, RemoteRows
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.files import OWNER_ONLY, reason
 from tidegate.state.store import Store
-from tidegate.whole_file import whole_file
+from tidegate.storage import disk
+from tidegate.storage.whole_file import whole_file
 
 FOLDER = "exchange"
 ALIGNMENT = 64

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.connector import Reader
 from tidegate.execute.remote_rows import RemoteRows
@@ -28,7 +27,8 @@ from tidegate.sink.receipt import Receipt
 from tidegate.spans import Spans
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
+from tidegate.storage import disk
 
 ROWS = 0
 """A parcel of tuples that the operator dealt to the instance it names."""

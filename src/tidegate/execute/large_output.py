@@ -18,7 +18,7 @@ from tidegate.cancellation import between_pieces
 from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.within_memory import within_memory
 from tidegate.operate.port import Port
-from tidegate.sink.digest import Digest
+from tidegate.sink.digest.digest import Digest
 from tidegate.sink.receipt import Part
 from tidegate.spans import added
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from tidegate import schedule
-from tidegate.durable import gathering
 from tidegate.execute.exchange import Shipment, receive, ship, store_apart, store_rows
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import PartTask, write_part
@@ -23,6 +22,7 @@ from tidegate.execute.task import map_here, map_split, run_instance
 from tidegate.execute.work import TaskWork, work_of
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
+from tidegate.storage.durable import gathering
 
 
 def map_task(left: TaskWork, number: int) -> Shipment:

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.batch import to_bytes
+from tidegate.calendar.microsecond import FIRST_US
 from tidegate.execute.job import LATE, REJECTED, Job, Parcel, Split
-from tidegate.microsecond import FIRST_US
 from tidegate.schema import event_times, foreign_part
 from tidegate.sink.json import objects
 

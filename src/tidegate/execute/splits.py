@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Split
-from tidegate.gate.intake import Cut, SourceCut
+from tidegate.gate.cut import Cut, SourceCut
 from tidegate.plan.physical import Plan, Subquery
 
 SPLIT_ROWS = 262_144

@@ -39,7 +39,7 @@ from tidegate.expression.tree import Expr
 from tidegate.operate.bucket_work import packed
 from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.operate.spill import spilling
 from tidegate.operate.table_join.held import HeldTables
@@ -47,7 +47,7 @@ from tidegate.operate.table_join.join import PlacedRows, join_tables
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.spans import Spans, added
-from tidegate.state.piece import fetching
+from tidegate.state.segment.piece import fetching
 
 _MOST_ROWS = 131_072
 """In a job with more rows each split reads for itself: holding rows would cost more memory than the

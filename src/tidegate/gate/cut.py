@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 import numpy as np
 
+from tidegate.batch import MIN_US
+from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.lateness import Int64s
-from tidegate.gate.track import Rank, Track
+from tidegate.gate.track import Rank, Slice, Track
 
 _LEAST_LOOK_ROWS = 128
 _ROW_COST, _SOURCE_COST = 4, 200
@@ -24,6 +27,35 @@ _SEARCHED_ROWS = 8192
 
 Place = tuple[int, Rank]
 """A place in the merge: a key and the rank of the source. Rows of one place are in sequence."""
+
+
+@dataclass(frozen=True)
+class SourceCut:
+    """One source's part in a cut."""
+
+    stream: int
+    track: Track
+    slice: Slice
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One batch as the gate gives it to operators: the part of each source, and the frontier."""
+
+    parts: tuple[SourceCut, ...]
+    rows: int
+    previous_us: int
+    frontier_us: int
+    exhausted: bool
+    completed: tuple[AnsweredTuples, ...] = ()
+    """Of live sources: the tuples that this batch is the first to answer."""
+    newest_us: int = MIN_US
+    """A time that no tuple read so far is after."""
+
+    @property
+    def absent_rows(self) -> int:
+        """How many positions in the cut have no row."""
+        return sum(part.slice.absent_rows for part in self.parts)
 
 
 class Reserve(Protocol):

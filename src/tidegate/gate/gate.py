@@ -21,12 +21,12 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.calendar.microsecond import LONGEST_US, MICROSECOND, time_us
 from tidegate.errors import GateError, OptionError, near
 from tidegate.gate.admission import Appended, admit
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.loose import RowFitter, Values
 from tidegate.gate.ready import ReadySequence, WaitingSource
-from tidegate.microsecond import LONGEST_US, MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,43 +15,14 @@ from tidegate.gate.ahead import CutAhead, GateMarks
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.backlog import Backlog, backlog_of
-from tidegate.gate.cut import cut
+from tidegate.gate.cut import Cut, SourceCut, cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Inlet, tracks_in_order
-from tidegate.gate.track import Slice, Track
+from tidegate.gate.track import Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
-
-
-@dataclass(frozen=True)
-class SourceCut:
-    """One source's part in a cut."""
-
-    stream: int
-    track: Track
-    slice: Slice
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One batch as the gate gives it to operators: the part of each source, and the frontier."""
-
-    parts: tuple[SourceCut, ...]
-    rows: int
-    previous_us: int
-    frontier_us: int
-    exhausted: bool
-    completed: tuple[AnsweredTuples, ...] = ()
-    """Of live sources: the tuples that this batch is the first to answer."""
-    newest_us: int = MIN_US
-    """A time that no tuple read so far is after."""
-
-    @property
-    def absent_rows(self) -> int:
-        """How many positions in the cut have no row."""
-        return sum(part.slice.absent_rows for part in self.parts)
 
 
 class Intake:

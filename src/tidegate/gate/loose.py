@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import MICROSECOND
 from tidegate.gate.merge import SortedRun
-from tidegate.microsecond import MICROSECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -18,9 +18,10 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.errors import OptionError, RunError, near
 from tidegate.remote.scheme import refuse_keys
+from tidegate.storage import disk
 
 PREFIX = "TIDEGATE_REGISTRY_"
 """The prefix of variables of the environment that are settings: TIDEGATE_REGISTRY_PASSWORD."""

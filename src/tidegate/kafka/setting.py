@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from tidegate import disk
 from tidegate.errors import UserError, near
+from tidegate.storage import disk
 
 CONFIG = "config"
 """The parameter of a URI that names a file with settings."""

@@ -13,7 +13,7 @@ from tidegate.model.operation import Floats, Operation
 from tidegate.route.mapping import Mapping
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import MeasuredBatch
+    from tidegate.driver.report.observe import MeasuredBatch
 
 
 START_UP = "the run began"

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
-from tidegate.state.segment import Absent, Segment
+from tidegate.state.segment.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.segment.segment import Absent, Segment
 
 CELLS = 8
 """Compaction merges rows only within one of so many parts of a window. So rows that die at about

@@ -28,7 +28,7 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.route.hash import BY_HASH
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 
 @dataclass(frozen=True)

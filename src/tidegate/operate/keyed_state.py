@@ -16,12 +16,12 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.operate.kernels.order import Ints
-from tidegate.operate.kernels.window import expand
+from tidegate.operate.kernels.window.window import expand
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.bucket import hash_of
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 
 GROUP = "group"
 """The column by which a tuple is found: its bucket, then bits of the hash of its key. Different

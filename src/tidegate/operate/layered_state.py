@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.join.bisect import bisect
 from tidegate.operate.kernels.order import Ints, Mask
-from tidegate.operate.kernels.window import expand
-from tidegate.state.compaction import FOREVER
-from tidegate.state.segment import Segment
+from tidegate.operate.kernels.window.window import expand
+from tidegate.state.segment.compaction import FOREVER
+from tidegate.state.segment.segment import Segment
 
 HIDES = 1 << 62
 """Added to the order of a row that hides older ones. The order of all other rows is less than this.

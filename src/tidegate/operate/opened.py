@@ -14,7 +14,7 @@ from functools import partial
 import pyarrow as pa
 
 from tidegate.state.name import owner_of
-from tidegate.state.segment import Segment, read_segment, version_of
+from tidegate.state.segment.segment import Segment, read_segment, version_of
 from tidegate.state.store import Store
 
 

@@ -35,7 +35,7 @@ from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
 from tidegate.route.reach import Reach
 from tidegate.spans import Spans
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 from tidegate.state.store import Store
 
 OUT = "out_"

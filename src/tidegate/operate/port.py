@@ -12,7 +12,7 @@ from tidegate.collect.numbering import Numbering
 from tidegate.collect.order import OutputOrder
 from tidegate.collect.ranking import RankFilter
 from tidegate.expression.tree import Column, Expr, columns_of, rebuilt
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.order import Direction
 from tidegate.schema import TIME
 

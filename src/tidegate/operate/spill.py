@@ -15,7 +15,6 @@ from typing import IO
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.batch import from_bytes
 from tidegate.cancellation import between_pieces
 from tidegate.errors import StateError
@@ -23,7 +22,8 @@ from tidegate.memory_limit import LIMIT
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.files import reason
 from tidegate.state.store import Store
-from tidegate.whole_file import temporary
+from tidegate.storage import disk
+from tidegate.storage.whole_file import temporary
 
 SPILL_BYTES = 256 * 2**20
 """At most so much of the rows of one port is in memory."""

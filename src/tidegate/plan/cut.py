@@ -11,16 +11,8 @@ from dataclasses import dataclass, field
 
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
 from tidegate.plan.share import joined_before_shedding, shared_nodes
-from tidegate.query.node import (
-    Branch,
-    Filter,
-    Input,
-    Node,
-    Project,
-    TableJoin,
-    Top,
-)
-from tidegate.query.paired import Paired
+from tidegate.query.node.node import Branch, Filter, Input, Node, Project, TableJoin, Top
+from tidegate.query.node.paired import Paired
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
-from tidegate.plan.canonical import InputForm, StreamForm
+from tidegate.plan.compatibility.canonical import InputForm, StreamForm
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
     OPERATOR_SET,
@@ -18,9 +18,9 @@ from tidegate.plan.physical import (
     Subquery,
 )
 from tidegate.plan.strategy import Layout, OperatorCount, Weights, formula
-from tidegate.plan.table_use import USUAL, TableLimit, tables_shown
-from tidegate.query.graph import bottom_up
-from tidegate.query.node import Node
+from tidegate.plan.table.use import USUAL, TableLimit, tables_shown
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.node import Node
 from tidegate.query.output import Output
 from tidegate.schema import type_name
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tidegate.errors import TaskError
 from tidegate.expression.tree import CHOICES, Call, Expr, Literal, rebuilt
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 
 _ONE_ROW = pa.table({"row": pa.array([0])})
 

@@ -16,18 +16,18 @@ from tidegate.errors import QueryError
 from tidegate.expression.tree import Column, Expr, columns_of, is_total
 from tidegate.operate.join.kind import SPARK_NAMES
 from tidegate.operate.table_join.lookup import TableLookup
+from tidegate.plan.compatibility.fingerprint import meaning
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
 from tidegate.plan.pushdown import EarlierRows, Leaf, Origin, Results, below
-from tidegate.plan.table_leaf import TableLeaf
-from tidegate.plan.table_lookup import bound_lookups
-from tidegate.plan.table_spark import Lifting
+from tidegate.plan.table.leaf import TableLeaf
+from tidegate.plan.table.lookup import bound_lookups
+from tidegate.plan.table.spark import Lifting
 from tidegate.query.check import AFTER_WINDOW, bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr, column, is_plain
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import check_own_types, foreign_part, type_name
 

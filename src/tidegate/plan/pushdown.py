@@ -14,11 +14,11 @@ from sqlglot import exp
 from tidegate.batch import DECIDED
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Edge
-from tidegate.plan.table_leaf import TableLeaf, table_leaf
+from tidegate.plan.table.leaf import TableLeaf, table_leaf
 from tidegate.query.check import union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName, column, conjuncts, substitute
-from tidegate.query.node import (
+from tidegate.query.node.node import (
     Branch,
     Filter,
     Input,

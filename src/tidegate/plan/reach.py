@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.batch import MAX_US
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
+from tidegate.calendar.microsecond import LAST_US
 from tidegate.errors import QueryError
-from tidegate.microsecond import LAST_US
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 
 
 def check_reach(nodes: Iterable[Node]) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tidegate.query.graph import bottom_up
 from tidegate.query.name import is_plain
-from tidegate.query.node import (
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.node import (
     Branch,
     Filter,
     Input,

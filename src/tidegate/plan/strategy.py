@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tidegate.plan.physical import OPERATOR_CLOUD, QUERY_CLOUD, Edge, Plan
-from tidegate.query.graph import bottom_up
-from tidegate.query.node import Input, Top
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.node import Input, Top
 from tidegate.query.output import Output
 
 

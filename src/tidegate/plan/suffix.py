@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tidegate.query.name import conjuncts, substitute
-from tidegate.query.node import Branch, Filter, Node, Order, Project, Top
+from tidegate.query.node.node import Branch, Filter, Node, Order, Project, Top
 from tidegate.query.ranking import TopRanked
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tidegate.batch import DECIDED
 from tidegate.operate.port import Port
-from tidegate.plan.canonical import PortForm
+from tidegate.plan.compatibility.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.duration import duration_text
-from tidegate.query.passthrough import Passthrough
+from tidegate.calendar.duration import duration_text
+from tidegate.query.node.passthrough import Passthrough
 
 if TYPE_CHECKING:
-    from tidegate.query.node import Node
+    from tidegate.query.node.node import Node
 
 
 @dataclass(frozen=True, eq=False)

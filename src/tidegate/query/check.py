@@ -17,7 +17,7 @@ from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
 if TYPE_CHECKING:
-    from tidegate.query.node import Node
+    from tidegate.query.node.node import Node
 
 _TYPES = "_types"
 

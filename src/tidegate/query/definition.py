@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.errors import QueryError, near
 from tidegate.source.subscription import AS_FOUND, Reading
 

@@ -17,8 +17,8 @@ from typing import NoReturn, cast
 
 from sqlglot import exp
 
+from tidegate.calendar.microsecond import MICROSECOND
 from tidegate.errors import QueryError
-from tidegate.microsecond import MICROSECOND
 from tidegate.nesting import MOST_NESTED, nested, too_deep
 from tidegate.query.name import expression_text
 from tidegate.query.surface import habit

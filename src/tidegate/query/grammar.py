@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from tidegate.duration import Months, duration_text, duration_us, scaled_us, unit_us
+from tidegate.calendar.duration import Months, duration_text, duration_us, scaled_us, unit_us
 from tidegate.errors import QueryError
 
 

@@ -18,7 +18,7 @@ from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression
 from tidegate.query.name import NamedExpr, column, is_plain, spark_name
-from tidegate.query.node import Aggregate, Node, Project, Union
+from tidegate.query.node.node import Aggregate, Node, Project, Union
 
 T = TypeVar("T")
 

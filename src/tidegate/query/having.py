@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidegate.query.check import types_of
 from tidegate.query.name import canonical, substitute
-from tidegate.query.node import Aggregate, Filter, Node
+from tidegate.query.node.node import Aggregate, Filter, Node
 from tidegate.query.typing import UnknownKernel, bind_predicate
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from tidegate.errors import QueryError
 from tidegate.query.aim import Aim
-from tidegate.query.graph import bottom_up
-from tidegate.query.node import Node
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.node import Node
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import QueryError, UnavailableError
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView

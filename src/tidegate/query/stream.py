@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.duration import Duration, duration_us
+from tidegate.calendar.duration import Duration, duration_us
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
@@ -17,13 +17,13 @@ from tidegate.query.clause.emit import EmitEvery
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.registry import METHODS
 from tidegate.query.clause.shed import CONCEPT, Shed
-from tidegate.query.dedup import FIRST, Dedup
 from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
-from tidegate.query.join import PredicateFunction
-from tidegate.query.limit import ordered
 from tidegate.query.name import column, find_name, resolve
-from tidegate.query.node import (
+from tidegate.query.node.dedup import FIRST, Dedup
+from tidegate.query.node.join import PredicateFunction
+from tidegate.query.node.limit import ordered
+from tidegate.query.node.node import (
     Aggregate,
     Branch,
     Filter,
@@ -34,8 +34,8 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.over import LagCall, NthCall, RankCall, over_call, with_calls
-from tidegate.query.process import Factory, Keys, process
+from tidegate.query.node.over import LagCall, NthCall, RankCall, over_call, with_calls
+from tidegate.query.node.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.runnable import RunnableStream
 from tidegate.query.surface import habit

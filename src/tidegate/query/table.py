@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.batch import to_bytes
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.errors import QueryError, near
 from tidegate.query.name import find_name
 from tidegate.schema import type_name

@@ -19,14 +19,14 @@ from tidegate.batch import from_bytes
 from tidegate.errors import UnavailableError
 from tidegate.operate.process.first_rows import FirstRows, limit_of
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.aggregation import Top
-from tidegate.query.asof import AsOf
-from tidegate.query.dedup import Dedup
-from tidegate.query.graph import bottom_up
-from tidegate.query.join import Join
-from tidegate.query.limit import Limit
 from tidegate.query.name import NamedExpr, SideName, column
-from tidegate.query.node import (
+from tidegate.query.node.aggregation import Top
+from tidegate.query.node.asof import AsOf
+from tidegate.query.node.dedup import Dedup
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.join import Join
+from tidegate.query.node.limit import Limit
+from tidegate.query.node.node import (
     Aggregate,
     Branch,
     Filter,
@@ -36,12 +36,12 @@ from tidegate.query.node import (
     Union,
     data_names,
 )
-from tidegate.query.over import Lead, Over
-from tidegate.query.process import ProcessNode
+from tidegate.query.node.over import Lead, Over
+from tidegate.query.node.process import ProcessNode
+from tidegate.query.node.table_join import TableJoin
+from tidegate.query.node.unnest import Unnest
+from tidegate.query.node.window_process import WindowProcess
 from tidegate.query.table import TableContent, TableDef
-from tidegate.query.table_join import TableJoin
-from tidegate.query.unnest import Unnest
-from tidegate.query.window_process import WindowProcess
 
 WHY = "#why"
 """The prefix of the names of id columns."""

@@ -12,13 +12,13 @@ from tidegate.query.aggregate import AggregateCall
 from tidegate.query.clause.partitioner import PartitionedBy
 from tidegate.query.grouping import GroupingSets, Sets, by_sets, crossed
 from tidegate.query.name import NamedExpr, named_text
-from tidegate.query.node import Aggregate, Node
-from tidegate.query.process import Factory
+from tidegate.query.node.node import Aggregate, Node
+from tidegate.query.node.process import Factory
+from tidegate.query.node.window_process import window_process
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import Column, check_aggregates, named_columns
 from tidegate.query.surface.signature import called_as
 from tidegate.query.window import Window
-from tidegate.query.window_process import window_process
 from tidegate.route.registry import partitioner_of
 
 if TYPE_CHECKING:

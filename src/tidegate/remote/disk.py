@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from tidegate import schedule
-from tidegate.disk import Path, RemotePath, Status
 from tidegate.errors import OptionError
 from tidegate.remote.object_uri import object_place, with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown
+from tidegate.storage.disk import Path, RemotePath, Status
 
 _KEPT_BYTES = 32 * 2**20
 """The size of the cache. The driver reads a block of text twice, and a task of the same process

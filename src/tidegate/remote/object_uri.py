@@ -32,10 +32,10 @@ from pyarrow.fs import (
     resolve_s3_region,
 )
 
-from tidegate import disk
 from tidegate.errors import OptionError, near
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import OBJECT_STORES, is_object_uri, shown
+from tidegate.storage import disk
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 
 
 @dataclass(frozen=True)

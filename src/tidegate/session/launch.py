@@ -14,15 +14,15 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.connector import Connector
+from tidegate.driver.checkpoint.signing import ChainSigner, check_chain
 from tidegate.driver.connection import Connection, connections_of
 from tidegate.driver.journal.files import JournalFiles
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.lineage.options import LineageOptions
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import RowsSeen, StepSeen
-from tidegate.driver.signing import ChainSigner, check_chain
+from tidegate.driver.report.metrics import BatchReport
 from tidegate.errors import OptionError
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredRunner, Place

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
-from tidegate.driver.window_log import WindowDigest
-from tidegate.operate.aggregate.shed_figures import share_within
+from tidegate.driver.report.window_log import WindowDigest
+from tidegate.operate.aggregate.shed.figures import share_within
 from tidegate.plan.physical import Plan
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.output import Output
 from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.typing import UnknownKernel

@@ -17,7 +17,7 @@ from tidegate import schedule
 from tidegate.driver.loop import Loop
 from tidegate.driver.metric.registry import rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
-from tidegate.driver.status import status_of
+from tidegate.driver.report.status import status_of
 from tidegate.state.inspect import frontier_text, size_text
 
 EVERY_S = 1.0

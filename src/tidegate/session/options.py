@@ -8,8 +8,8 @@ from operator import index
 from os import PathLike, fspath
 from typing import Any
 
+from tidegate.calendar.duration import duration_us
 from tidegate.driver.options import RunOptions, read_as
-from tidegate.duration import duration_us
 from tidegate.elastic import registry as policies
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.owners import owners_of

@@ -16,14 +16,19 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
 from tidegate.execute.runner import JobRunner
-from tidegate.execute.spark.master import check_answers, check_client, is_connect, is_one_host
-from tidegate.execute.spark.setting import check_conf
+from tidegate.execute.spark.session.master import (
+    check_answers,
+    check_client,
+    is_connect,
+    is_one_host,
+)
+from tidegate.execute.spark.session.setting import check_conf
 from tidegate.plan.physical import SPARK, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.execute.spark.access import SparkAccess
+    from tidegate.execute.spark.session.access import SparkAccess
 
 T = TypeVar("T")
 
@@ -183,9 +188,9 @@ class Place:
         if not self.on_spark or self.session is not None:
             return self
         if is_connect(self.master):
-            from tidegate.execute.spark.client import connect
+            from tidegate.execute.spark.session.client import connect
         else:
-            from tidegate.execute.spark.session import connect
+            from tidegate.execute.spark.session.session import connect
 
         # Not on the main thread. There a Spark context would install a handler for Ctrl-C that
         # cancels the jobs of all queries; and this way the wait can be interrupted.
@@ -263,7 +268,7 @@ def texts(conf: Mapping[str, object]) -> dict[str, str]:
 
 
 def _access(session: SparkSession) -> SparkAccess:
-    from tidegate.execute.spark.access import access_of
+    from tidegate.execute.spark.session.access import access_of
 
     return access_of(session)
 
@@ -276,7 +281,7 @@ def _already_there() -> tuple[SparkSession | None, str | None]:
     submitted = any(name in os.environ for name in SUBMITTED)
     if "pyspark" not in sys.modules and not submitted:
         return None, None
-    from tidegate.execute.spark.submission import active_session, submitted_master
+    from tidegate.execute.spark.session.submission import active_session, submitted_master
 
     session = active_session()
     return session, None if session is not None else submitted_master()

@@ -7,12 +7,12 @@ from typing import Any
 
 from tidegate.connector import Connector
 from tidegate.errors import OptionError
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.plan.options import AUTO, DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has
-from tidegate.query.node import Aggregate, Join, Node, ProcessNode
+from tidegate.query.node.graph import has
+from tidegate.query.node.node import Aggregate, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.route.standby import Standby
@@ -63,7 +63,7 @@ def plan_for(
         return lower(outputs, None, choices, options.strategy)
 
     def typer(*arguments: Any) -> Any:
-        from tidegate.execute.spark.sql_session import types_by_spark
+        from tidegate.execute.spark.session.sql_session import types_by_spark
 
         session = place.connected().session
         assert session is not None

@@ -9,8 +9,8 @@ import pyarrow as pa
 from tidegate.connector import Connector, Source
 from tidegate.driver.connection import IN_PROGRAM
 from tidegate.errors import SourceError
-from tidegate.plan.sample import RawRows
-from tidegate.query.node import StreamDef
+from tidegate.plan.join.sample import RawRows
+from tidegate.query.node.node import StreamDef
 from tidegate.source.registry import open_uri
 
 PREVIEW_ROWS = 4096

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.driver.connection import IN_PROGRAM
-from tidegate.query.node import Input, Node
+from tidegate.query.node.node import Input, Node
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
 from tidegate.query.user_function import all_registered, registered

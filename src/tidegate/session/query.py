@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.calendar.microsecond import read_us, time_text, time_us
 from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import Summary
-from tidegate.driver.status import status_of
+from tidegate.driver.report.metrics import Summary
+from tidegate.driver.report.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
@@ -22,8 +23,7 @@ from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Sc
 from tidegate.elastic.share import ShareRequest, share_of
 from tidegate.errors import OptionError, near
 from tidegate.execute.shutdown import stop_at_end
-from tidegate.microsecond import read_us, time_text, time_us
-from tidegate.query.node import StreamDef
+from tidegate.query.node.node import StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import wait_for

@@ -17,11 +17,11 @@ from typing import Any
 
 from tidegate.errors import CheckpointError, StateError
 from tidegate.plan.options import JoinOptions, PlanOptions
-from tidegate.query.node import Input
+from tidegate.query.node.node import Input
 from tidegate.query.output import Output
 from tidegate.remote.scheme import scheme_of
+from tidegate.session.input.sources import Sources
 from tidegate.session.script import streams_of
-from tidegate.session.sources import Sources
 from tidegate.source.backfill.address import is_backfill
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

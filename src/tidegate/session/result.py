@@ -13,7 +13,7 @@ from tidegate.errors import MemoryExceededError, UnavailableError
 from tidegate.memory import Allowance
 from tidegate.memory_limit import LIMIT
 from tidegate.plan.physical import Plan
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.output import Output
 from tidegate.query.surface.data_frame import too_large
 from tidegate.session.launch import prepare

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from tidegate.errors import OptionError, SourceError, near
-from tidegate.query.node import Node, StreamDef
+from tidegate.query.node.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
 from tidegate.remote.scheme import refuse_keys, shown
 from tidegate.schema import type_name
-from tidegate.session.tables import table_of_files
+from tidegate.session.input.tables import table_of_files
 from tidegate.source.registry import open_uri
 from tidegate.source.subscription import Reading
 from tidegate.sql.bind import bind
-from tidegate.sql.catalog import Known
+from tidegate.sql.relation.catalog import Known
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.syntax import OF_SPARK
 

@@ -8,10 +8,10 @@ from os import PathLike, fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, overload
 
+from tidegate.calendar.duration import duration_us
 from tidegate.driver.lineage.options import lineage_options, program_job
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.driver.pipeline import StepSeen
-from tidegate.duration import duration_us
 from tidegate.elastic.budget.budget import NO_BUDGET, InstanceBudget
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
@@ -22,26 +22,15 @@ from tidegate.plan.options import (
     JoinOptions,
     PlanOptions,
 )
-from tidegate.query.node import Input, Node
+from tidegate.query.node.node import Input, Node
 from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.table import Table
 from tidegate.query.table import TableDef
 from tidegate.session.dashboard import ServedPage
-from tidegate.session.launch import Location, prepare, title_of
-from tidegate.session.look import look
-from tidegate.session.options import checkpoint_options, memory_of, policy_of, run_options
-from tidegate.session.place import Place, texts
-from tidegate.session.planning import plan_for
-from tidegate.session.program_script import ProgramScripts
-from tidegate.session.query import RunningQuery
-from tidegate.session.reach import reachable
-from tidegate.session.replay import replayed
-from tidegate.session.result import whole_result
-from tidegate.session.script import outputs_of
-from tidegate.session.sources import Sources
-from tidegate.session.spark_table import (
+from tidegate.session.input.sources import Sources
+from tidegate.session.input.spark_table import (
     frame_of,
     is_catalog_name,
     one_source,
@@ -50,7 +39,18 @@ from tidegate.session.spark_table import (
     tables_of,
     without_tables,
 )
-from tidegate.session.tables import table_of
+from tidegate.session.input.tables import table_of
+from tidegate.session.launch import Location, prepare, title_of
+from tidegate.session.look import look
+from tidegate.session.options import checkpoint_options, memory_of, policy_of, run_options
+from tidegate.session.place import Place, texts
+from tidegate.session.planning import plan_for
+from tidegate.session.program_script import ProgramScripts
+from tidegate.session.query import RunningQuery
+from tidegate.session.reach import reachable
+from tidegate.session.result import whole_result
+from tidegate.session.script import outputs_of
+from tidegate.session.verification.replay import replayed
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import as_sink
 from tidegate.source.subscription import Reading

@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.plan.explain import explain
 from tidegate.query.name import find_name
-from tidegate.query.node import Input, Node, StreamDef
+from tidegate.query.node.node import Input, Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.runnable import READ_AT_MOST
 from tidegate.query.table import TableDef

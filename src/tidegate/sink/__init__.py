@@ -12,8 +12,9 @@ from tidegate.sink.address import Address
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink
-from tidegate.sink.form import REFUSE
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.form import REFUSE
+from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.kafka.sink import KafkaSink
 from tidegate.sink.lake.sink import LakeSink
 from tidegate.sink.memory import MemorySink, NewestSink
@@ -21,7 +22,6 @@ from tidegate.sink.postgres import PostgresSink
 from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.registry import of
-from tidegate.sink.remote import RemoteSink
 
 __all__ = [
     "BatchOutput",

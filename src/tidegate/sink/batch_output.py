@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidegate.sink.digest import Digest
+from tidegate.sink.digest.digest import Digest
 from tidegate.sink.receipt import Part, Receipt
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tidegate.era import is_far, texts
+from tidegate.calendar.era import is_far, texts
 from tidegate.sink.json import encoded
 
 

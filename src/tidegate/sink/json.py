@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.era import texts
+from tidegate.calendar.era import texts
 from tidegate.leaf import each_leaf
 
 _NEEDS_CARE = r'[\x00-\x1f"\\]'

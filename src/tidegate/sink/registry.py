@@ -12,11 +12,11 @@ from tidegate.sink.address import FILE, Address
 from tidegate.sink.protocol import Sink
 
 SINKS: dict[str, str] = {
-    "file": "tidegate.sink.files:FileSink",
+    "file": "tidegate.sink.folder.files:FileSink",
     "console": "tidegate.sink.console:ConsoleSink",
     "memory": "tidegate.sink.memory:MemorySink",
     "kafka": "tidegate.sink.kafka.sink:KafkaSink",
-    **dict.fromkeys(REMOTE, "tidegate.sink.remote:RemoteSink"),
+    **dict.fromkeys(REMOTE, "tidegate.sink.folder.remote:RemoteSink"),
     "postgresql": "tidegate.sink.postgres.sink:PostgresSink",
     "postgres": "tidegate.sink.postgres.sink:PostgresSink",
     "delta": "tidegate.sink.lake.delta:DeltaSink",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate import era
+from tidegate.calendar import era
 from tidegate.sink.json import encoded
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.errors import GateError, RunError, SourceError
@@ -31,6 +30,7 @@ from tidegate.source.format import (
 from tidegate.source.mark import EDGE_BYTES, FileMark, changed_since, digest, status_of, unreadable
 from tidegate.source.piece import PIECES, PieceIndex
 from tidegate.source.shape import check_distinct, check_fits, spelling
+from tidegate.storage import disk
 
 
 @dataclass(frozen=True)

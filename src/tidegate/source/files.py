@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.arrival import BEFORE
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
@@ -28,6 +28,7 @@ from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.block import BLOCK_BYTES
 from tidegate.source.text.compression import NONE, check_whole, packing_of
 from tidegate.source.watch import watch_of
+from tidegate.storage import disk
 
 HEAD_BYTES = 8 * 2**20
 """How many bytes of a folder's first text file the types of its columns are inferred from."""

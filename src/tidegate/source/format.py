@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Generic, NamedTuple
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.arrival import Together
 from tidegate.clock import Clock
 from tidegate.connector import Bools, Int64s, Reader, Source, joined_times
@@ -22,6 +21,7 @@ from tidegate.source.mark import reused
 from tidegate.source.partition import Constants, with_constants, without_constants
 from tidegate.source.piece import P, PieceIndex
 from tidegate.source.subscription import Reading
+from tidegate.storage import disk
 
 Version = tuple[int, int]
 """Size and time of change of a file that is not expected to change while it is read."""

@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote, urlparse
 
-from tidegate import disk
 from tidegate.errors import SourceError, likely
 from tidegate.source.format import FileFormat
 from tidegate.source.registry import FORMATS, format_named
 from tidegate.source.text.compression import SUFFIXES
+from tidegate.storage import disk
 
 _COMPRESSED = (*SUFFIXES, ".xz", ".zip", ".lz4", ".snappy")
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from tidegate import disk
 from tidegate.errors import RunError, SourceError
 from tidegate.remote.reason import reason, remedy
+from tidegate.storage import disk
 
 EDGE_BYTES = 64 * 2**10
 """How many bytes a digest covers where not all were read: the first ones of text, the last ones of

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc
 
-from tidegate import disk
 from tidegate.batch import MIN_US
 from tidegate.source.columnar import ColumnarFormat, Footer
 from tidegate.source.mark import EDGE_BYTES
+from tidegate.storage import disk
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 5
 """Field numbers: of the footer in the tail, of stripes in the footer, of rows in a stripe."""

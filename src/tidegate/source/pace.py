@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import disk
 from tidegate.errors import SourceError, near
+from tidegate.storage import disk
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
+from tidegate.calendar.microsecond import read_us
 from tidegate.errors import SourceError, near
-from tidegate.microsecond import read_us
 from tidegate.remote.scheme import distinct
 from tidegate.source.pace import EvenPace, Pacing, read_pace
 

@@ -9,11 +9,11 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate import disk
 from tidegate.batch import MIN_US
-from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
+from tidegate.calendar.microsecond import DAY_US, FIRST_US, LAST_US
 from tidegate.source.columnar import ColumnarFormat, Footer
 from tidegate.source.mark import EDGE_BYTES
+from tidegate.storage import disk
 
 _MAGIC = b"PAR1"
 _UNITS_US = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}

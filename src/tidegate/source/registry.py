@@ -11,7 +11,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from tidegate import disk
 from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
 from tidegate.remote.scheme import (
@@ -27,6 +26,7 @@ from tidegate.source.backfill.address import BackfillAddress, is_backfill
 from tidegate.source.format import FileFormat
 from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.compression import SUFFIXES
+from tidegate.storage import disk
 
 SOURCES: dict[str, str] = {
     "generator": "tidegate.source.generator:GeneratorSource",

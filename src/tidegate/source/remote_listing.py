@@ -9,9 +9,9 @@ from collections.abc import Container, Iterator
 
 from tidegate import schedule
 from tidegate.clock import Clock
-from tidegate.disk import RemotePath
 from tidegate.errors import GateError
 from tidegate.source.listing import counts, name_matches, split_glob
+from tidegate.storage.disk import RemotePath
 
 _PAUSE_S = 1.0
 """The least pause between two listings of a followed folder: object stores charge for them."""

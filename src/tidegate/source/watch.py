@@ -7,11 +7,12 @@ import os
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.source.listing import counts, name_matches, paths_of
 from tidegate.source.notices import Notices
 from tidegate.source.remote_listing import RemoteWatch
+from tidegate.storage import disk
 
 _COARSE_NS = 1_000_000
 """A folder's time of change in whole milliseconds is not from a local file system with a fine

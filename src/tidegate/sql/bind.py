@@ -14,24 +14,16 @@ from tidegate.errors import NO_WAY, QueryError
 from tidegate.nesting import nested
 from tidegate.query.clause.clause import Clause
 from tidegate.query.having import having_over
-from tidegate.query.limit import ordered
 from tidegate.query.name import (
     NamedExpr,
     column,
     conjuncts,
 )
-from tidegate.query.node import (
-    Node,
-    Top,
-    Union,
-    data_names,
-    project,
-)
+from tidegate.query.node.limit import ordered
+from tidegate.query.node.node import Node, Top, Union, data_names, project
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
 from tidegate.query.window.window import Use
-from tidegate.sql.asof import asof_relations, refuse_window
-from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.distinct import deduplicated
 from tidegate.sql.function import (
@@ -40,11 +32,16 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping
-from tidegate.sql.join import join_relations, refuse_aggregate
-from tidegate.sql.named_window import without_names
-from tidegate.sql.over import has_over, ranks_tuples, refuse_over_groups, with_over
-from tidegate.sql.rank import SUBQUERY_RANK, first_rows, refuse_partitions
-from tidegate.sql.relation import Relation
+from tidegate.sql.over.named_window import without_names
+from tidegate.sql.over.over import has_over, ranks_tuples, refuse_over_groups, with_over
+from tidegate.sql.over.rank import SUBQUERY_RANK, first_rows, refuse_partitions
+from tidegate.sql.relation.asof import asof_relations, refuse_window
+from tidegate.sql.relation.catalog import Catalog, Known, inside
+from tidegate.sql.relation.join import join_relations, refuse_aggregate
+from tidegate.sql.relation.relation import Relation
+from tidegate.sql.relation.table_join import join_table
+from tidegate.sql.relation.trim import trimmed
+from tidegate.sql.relation.unnest import list_of_select, lists_of_from, unnested
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.select import (
@@ -57,9 +54,6 @@ from tidegate.sql.select import (
     without_aggregate,
 )
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
-from tidegate.sql.table_join import join_table
-from tidegate.sql.trim import trimmed
-from tidegate.sql.unnest import list_of_select, lists_of_from, unnested
 
 T = TypeVar("T", bound=exp.Expression)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidegate.operate.aggregate.parameter import Way
 from tidegate.query.name import as_expression, conjuncts
-from tidegate.query.node import Order
+from tidegate.query.node.node import Order
 
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """Nodes that may be wrapped around a call."""

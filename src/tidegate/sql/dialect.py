@@ -26,7 +26,7 @@ from tidegate.sql.create import create_sql
 from tidegate.sql.create_table import CreateTableParser, create_table_sql
 from tidegate.sql.distinct import KEPT_SQL, KeepParser, keep_sql
 from tidegate.sql.function import LISTS
-from tidegate.sql.over import FrameParser
+from tidegate.sql.over.over import FrameParser
 from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import (
     CreateStream,

@@ -9,14 +9,14 @@ from sqlglot import exp
 from sqlglot.generator import Generator
 
 from tidegate.errors import QueryError
-from tidegate.query.dedup import KEEPS, Dedup
 from tidegate.query.grammar import DurationValue, listed
 from tidegate.query.name import NamedExpr
-from tidegate.query.node import Node
+from tidegate.query.node.dedup import KEEPS, Dedup
+from tidegate.query.node.node import Node
 from tidegate.sql.function import has_aggregate
 from tidegate.sql.group import positions
 from tidegate.sql.piece import PieceParser
-from tidegate.sql.relation import Relation
+from tidegate.sql.relation.relation import Relation
 from tidegate.sql.syntax import KeptOn
 
 _KEEPS = tuple(keep.upper() for keep in KEEPS)

@@ -22,7 +22,7 @@ from tidegate.query.name import (
     no_column,
     spark_name,
 )
-from tidegate.query.node import Aggregate, Node
+from tidegate.query.node.node import Aggregate, Node
 from tidegate.query.window import Window
 from tidegate.sql.function import (
     aggregate_name,

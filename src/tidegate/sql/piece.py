@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError
 from sqlglot.generator import Generator
 from sqlglot.parsers.spark import SparkParser
 
-from tidegate.duration import Months, duration_us, unit_us
+from tidegate.calendar.duration import Months, duration_us, unit_us
 from tidegate.errors import QueryError
 from tidegate.sql.syntax import StreamDuration
 

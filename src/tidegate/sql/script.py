@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue
 from tidegate.query.output import check_names

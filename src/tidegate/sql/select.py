@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.name import NamedExpr, canonical, expression_text, find_name, spark_name
-from tidegate.query.node import Filter, Node, Order, check_type
+from tidegate.query.node.node import Filter, Node, Order, check_type
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.group import ordinal
 from tidegate.sql.grouping_sets import normal_group

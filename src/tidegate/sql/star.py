@@ -14,10 +14,10 @@ from tidegate.query.name import (
     is_column,
     no_column,
 )
-from tidegate.query.node import Node, result_columns
+from tidegate.query.node.node import Node, result_columns
 from tidegate.sql.function import is_aggregate
-from tidegate.sql.join import star_items
-from tidegate.sql.over import ranks_tuples
+from tidegate.sql.over.over import ranks_tuples
+from tidegate.sql.relation.join import star_items
 from tidegate.sql.scope import PairScope, Scope
 
 

@@ -12,11 +12,11 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
-from tidegate import disk
-from tidegate.durable import Due
 from tidegate.errors import StateError
 from tidegate.remote.folder import Entry
-from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
+from tidegate.storage import disk
+from tidegate.storage.durable import Due
+from tidegate.storage.whole_file import FileWriter, sole_file, temporary, whole_file
 
 T = TypeVar("T")
 

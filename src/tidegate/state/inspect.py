@@ -14,16 +14,16 @@ from functools import partial
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.calendar.microsecond import moment, time_text
 from tidegate.errors import CheckpointError, StateError
-from tidegate.microsecond import moment, time_text
 from tidegate.remote.folder import Entry
-from tidegate.state.archive import archived
+from tidegate.state.archive.archive import archived
+from tidegate.state.archive.past import PastStates, batches_text
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.epoch_log import logged
 from tidegate.state.manifest import Manifest
-from tidegate.state.past import PastStates, batches_text
-from tidegate.state.segment import Segment, verify_segment
+from tidegate.state.segment.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
 FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Any]

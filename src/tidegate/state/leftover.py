@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.remote.folder import Entry
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import ARCHIVE, counts, is_own, manifest_name
-from tidegate.whole_file import is_temporary
+from tidegate.storage.whole_file import is_temporary
 
 
 @dataclass(frozen=True)

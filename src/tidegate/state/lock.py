@@ -14,10 +14,10 @@ import platform
 import threading
 from weakref import WeakValueDictionary
 
-from tidegate import disk
 from tidegate.errors import CheckpointError
 from tidegate.state.files import reason
 from tidegate.state.store import Store
+from tidegate.storage import disk
 
 LOCK = "lock"
 

@@ -19,7 +19,7 @@ from typing import Any
 from tidegate.errors import CheckpointError
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.seal import damaged, seal, unseal
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 from tidegate.state.short_text import pack_numbers, unpack_numbers
 
 VERSION = 5

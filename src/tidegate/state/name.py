@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tidegate.state.manifest import Manifest
-from tidegate.whole_file import is_temporary
+from tidegate.storage.whole_file import is_temporary
 
 META = "meta.json"
 

@@ -12,10 +12,10 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
-from tidegate.durable import Due
 from tidegate.remote.object_folder import ObjectFolder, as_os_error
 from tidegate.remote.object_uri import ObjectPlace
 from tidegate.state.files import WholeFiles, unwritten
+from tidegate.storage.durable import Due
 
 _log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate import schedule
-from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError
 from tidegate.remote.folder import Entry
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import manifest_name
+from tidegate.storage.durable import Due
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store

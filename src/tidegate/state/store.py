@@ -17,12 +17,11 @@ from typing import Any
 
 from pyarrow.fs import FileSystem
 
-from tidegate.durable import Due
 from tidegate.errors import CheckpointError, OptionError, StateError
 from tidegate.remote.folder import Entry
 from tidegate.remote.reason import remedy
 from tidegate.remote.scheme import scheme_of, without_keys
-from tidegate.state.archive import PACKED, Archive, archived
+from tidegate.state.archive.archive import PACKED, Archive, archived
 from tidegate.state.files import Files, LocalFiles, files_at, guard, reason
 from tidegate.state.handle import StoreHandle, files_of, handle_of
 from tidegate.state.identity import IDENTITY
@@ -31,7 +30,8 @@ from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.name import ARCHIVE, META, lists_files, manifest_name, manifest_number
 from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
-from tidegate.whole_file import is_temporary
+from tidegate.storage.durable import Due
+from tidegate.storage.whole_file import is_temporary
 
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch", "table", ARCHIVE)
 LAYOUT = VERSION

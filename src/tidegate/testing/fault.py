@@ -15,13 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, TypeVar
 
-from tidegate import disk
 from tidegate.connector import Reader, Rows
-from tidegate.disk import Disk
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.state.handle import StoreHandle
 from tidegate.state.store import Store
+from tidegate.storage import disk
+from tidegate.storage.disk import Disk
 from tidegate.testing.tap import DiskChange, TappedDisk
 
 T = TypeVar("T")

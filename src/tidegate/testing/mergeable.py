@@ -11,8 +11,8 @@ import pyarrow as pa
 from tidegate.batch import ORDER, TS
 from tidegate.operate.aggregate.process import MergeableProcess, ObjectFamily
 from tidegate.operate.process.definition import Process
-from tidegate.query.process import class_name, output_of
-from tidegate.query.window_process import mergeable_of
+from tidegate.query.node.process import class_name, output_of
+from tidegate.query.node.window_process import mergeable_of
 from tidegate.testing.aggregate import Check, run_check
 
 _SORT = " Sort what finish() takes from a dict or a set."

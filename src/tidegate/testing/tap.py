@@ -9,8 +9,8 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
-from tidegate import disk
-from tidegate.disk import Disk, FileLock, Path, Status
+from tidegate.storage import disk
+from tidegate.storage.disk import Disk, FileLock, Path, Status
 
 CHANGES = (
     "create",

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.oracle.function import About
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, fold, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.parameter import Way
 from tidegate.operate.aggregate.user import Aggregator, State
 from tidegate.route.hash import Hash

@@ -16,8 +16,8 @@ from tests.cost import calls
 from tests.operate.aggregate.stream import by_hash
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, fold, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 
 GROUPS = 300
 

@@ -26,10 +26,10 @@ from tidegate.operate.aggregate.choice import (
     split_windows,
 )
 from tidegate.operate.aggregate.merging import FINISHED, PARTS
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.kept import forget
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.route import auto
 from tidegate.route.registry import partitioner_of
 from tidegate.route.selection import PartitionerChoice
@@ -101,7 +101,7 @@ def test_a_heavy_key_is_shared_where_hash_gives_it_to_one(tmp_path: Path) -> Non
 def test_a_change_is_logged_and_in_summary_and_status(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from tidegate.driver.status import status_of
+    from tidegate.driver.report.status import status_of
 
     loop, _, _ = watched(MIDDLE, tmp_path, HEAVY, instances=2, batch_rows=2_000)
     with caplog.at_level("INFO"):

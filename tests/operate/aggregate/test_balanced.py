@@ -12,19 +12,19 @@ import tidegate as tg
 from tests.approx.simulation import DISTRIBUTIONS
 from tests.driver.scene import loop_of, memory, plan_of
 from tests.operate.aggregate.mean import Mean
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 from tidegate.operate.aggregate.balanced.answer import Balanced, balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.functions.held import Held
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.kernels.group import Groups
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.aggregate import AggregateCall, aggregate
 from tidegate.query.clause.balance import Balance
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Input
+from tidegate.query.node.node import Aggregate, Input
 from tidegate.query.window import TimeWindow
 from tidegate.schema import TIME
 

@@ -22,14 +22,14 @@ from tests.driver.scene import loop_of
 from tests.operate.aggregate.mean import Mean, MeanAlone
 from tidegate.approx.error import rank_error
 from tidegate.approx.error_scale import Absolute
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import AggregateCall, aggregate, mean, median, quantile, sum_
 from tidegate.query.clause.balance import Balance
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Input
+from tidegate.query.node.node import Aggregate, Input
 from tidegate.query.output import single
 from tidegate.query.window import TimeWindow
 from tidegate.schema import TIME

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.batch import ints
-from tidegate.operate.aggregate.open_panes import _MOST_PARTS, OpenPanes, split
+from tidegate.operate.aggregate.pane.open_panes import _MOST_PARTS, OpenPanes, split
 
 Rows = list[tuple[int, int]]
 

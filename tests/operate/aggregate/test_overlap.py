@@ -29,11 +29,11 @@ from tests.operate.aggregate.stream import (
 from tests.operate.aggregate.test_pane import check, place
 from tests.oracle.aggregate import windows
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.aggregate import closing, overlap
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.overlap import MANY
-from tidegate.operate.aggregate.pane import AggregateSpec, close, close_steps, fold
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane import closing, overlap
+from tidegate.operate.aggregate.pane.overlap import MANY
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, close_steps, fold
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 
 USERS = {"u": sum_of_products}
@@ -79,7 +79,7 @@ def test_steps_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     panes = fold(spec, made, by_hash(4))
     whole = close(spec, panes, MIN_US, MAX_US)
     monkeypatch.setattr(closing, "_STEP_WINDOWS", 500)
-    monkeypatch.setattr("tidegate.operate.aggregate.overlap._STEP_WORDS", 3000)
+    monkeypatch.setattr("tidegate.operate.aggregate.pane.overlap._STEP_WORDS", 3000)
     stepped = close(spec, panes, MIN_US, MAX_US)
     assert stepped["window_end"].num_chunks > 10
     assert stepped.combine_chunks().equals(whole.combine_chunks())

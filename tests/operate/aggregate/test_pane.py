@@ -34,10 +34,10 @@ from tests.oracle.aggregate import sort_key, windows
 from tidegate.batch import MAX_US, MIN_US, to_bytes
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, fold, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
-from tidegate.state.segment import _canonical
+from tidegate.state.segment.segment import _canonical
 
 USERS = {"u": sum_of_products}
 
@@ -233,7 +233,7 @@ def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
     spec, rows = measured(5000, 4)
     panes = fold(spec, rows, by_hash(4))
     whole = close(spec, panes, MIN_US, MAX_US)
-    monkeypatch.setattr("tidegate.operate.aggregate.closing._EXPANSION_LIMIT", 50)
+    monkeypatch.setattr("tidegate.operate.aggregate.pane.closing._EXPANSION_LIMIT", 50)
     stepped = close(spec, panes, MIN_US, MAX_US)
     assert stepped["window_end"].num_chunks > 5
     assert stepped.combine_chunks().equals(whole.combine_chunks())

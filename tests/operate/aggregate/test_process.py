@@ -20,9 +20,9 @@ from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.process.definition import Process
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
-from tidegate.query.node import Input, StreamDef
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
+from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink

@@ -13,9 +13,7 @@ import tidegate
 from tests.oracle import function as twins
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate import registry
-from tidegate.operate.aggregate.candidates import CANDIDATES
 from tidegate.operate.aggregate.definition import AggregateFunction, WithinFunction
-from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.gathered import TRACED
 from tidegate.operate.aggregate.functions.held import HELD
@@ -23,9 +21,11 @@ from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.total import COUNTED_MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.process import PROCESS
-from tidegate.operate.aggregate.ranked import RANKED
-from tidegate.operate.aggregate.represented import REPRESENTED
-from tidegate.operate.aggregate.sampled import SAMPLED
+from tidegate.operate.aggregate.sample.drawn import DRAWN
+from tidegate.operate.aggregate.sample.ranked import RANKED
+from tidegate.operate.aggregate.sample.sampled import SAMPLED
+from tidegate.operate.aggregate.shed.candidates import CANDIDATES
+from tidegate.operate.aggregate.shed.represented import REPRESENTED
 from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent

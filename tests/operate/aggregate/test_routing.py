@@ -20,8 +20,8 @@ from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.ledger import LEDGER
 from tidegate.operate.kept import forget
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink

@@ -11,8 +11,8 @@ import pytest
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tidegate.approx.concept import GroupConcept
 from tidegate.approx.drift import drift_of, drift_parts
-from tidegate.driver.metrics import Summary
-from tidegate.operate.aggregate.shed_figures import share_within
+from tidegate.driver.report.metrics import Summary
+from tidegate.operate.aggregate.shed.figures import share_within
 from tidegate.sink.memory import MemorySink
 
 LENGTH = 4_000

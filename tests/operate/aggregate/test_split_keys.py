@@ -21,13 +21,20 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.pane import PART, AggregateSpec, close, close_partly, finished, fold
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import (
+    PART,
+    AggregateSpec,
+    close,
+    close_partly,
+    finished,
+    fold,
+)
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.plan.explain import explain
-from tidegate.plan.lower import lower
-from tidegate.plan.lowered import Choices
+from tidegate.plan.lowering.lower import lower
+from tidegate.plan.lowering.lowered import Choices
 from tidegate.query.definition import StreamDef
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 from tidegate.query.output import Output, single
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Partitioner, Units

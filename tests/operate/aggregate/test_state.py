@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of
 from tidegate.operate.aggregate import state
-from tidegate.operate.aggregate.pane import AggregateSpec, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PANES, PaneHorizon, PaneKeeper, with_due
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Segment
+from tidegate.state.segment.compaction import by_bucket
+from tidegate.state.segment.segment import Segment
 
 
 @given(

@@ -13,8 +13,8 @@ from tests.operate.aggregate.stream import SumOfProducts, by_hash
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec, close, fold, merge
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close, fold, merge
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 
 

@@ -21,7 +21,7 @@ from tidegate.operate.dedup.operator import FIRST_TUPLES, FirstOfKey
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.keyed_state import FEW, needed_from
 from tidegate.operate.tuple_rows import in_total_order
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -29,7 +29,7 @@ from tidegate.session.script import streams_of
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 
 KEYS = st.sampled_from([None, "a", "b", ""])
 FLOATS = st.sampled_from([None, 0.0, -0.0, math.nan, 2.5])

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
-from tidegate.operate.join.run_index import Terms
+from tidegate.operate.join.chain.chain import BUCKET, FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.chain.run_index import Terms
 
 WINDOW = 5_000
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join import pair_step, search
-from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.decide import GatheredRows, true_of
+from tidegate.operate.join.chain.chain import BUCKET
+from tidegate.operate.join.chain.newest import newest_of
 from tidegate.operate.join.match import RANK, HeldTuples, MatchedPairs, Matching, StoredTuples, ints
-from tidegate.operate.join.newest import newest_of
 from tidegate.operate.join.pieces import PIECE_PAIRS, in_pieces
+from tidegate.operate.join.predicate.decide import GatheredRows, true_of
 from tidegate.operate.join.search import ComparedWork, News
 from tidegate.operate.join.spec import (
     BAND,

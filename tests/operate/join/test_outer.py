@@ -14,7 +14,7 @@ import pytest
 import tidegate as tg
 from tests.property.course import lines
 from tests.property.steps import sql
-from tidegate.operate.join.grid import GridKeeper
+from tidegate.operate.join.placement.grid import GridKeeper
 from tidegate.operate.operator import InstanceWork
 from tidegate.schema import TIME
 
@@ -26,7 +26,7 @@ BAND = "abs(left.x - right.x) <= 1.0"
 def restless_cells() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("EVERY", 1), ("LEAST_TUPLES", 3), ("UNEVEN", 1.0), ("BETTER", 1.0)):
-            patch.setattr(f"tidegate.operate.join.survey.{name}", value)
+            patch.setattr(f"tidegate.operate.join.placement.survey.{name}", value)
         yield
 
 

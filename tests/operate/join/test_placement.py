@@ -8,8 +8,14 @@ import pytest
 from tidegate.batch import EpochId
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.operator import PLACEMENTS
-from tidegate.operate.join.spread import AllSpread, GridSpread, HomeSpread, OwnerSpread, RangeSpread
-from tidegate.plan.method import AUTO, ROUTINGS
+from tidegate.operate.join.placement.spread import (
+    AllSpread,
+    GridSpread,
+    HomeSpread,
+    OwnerSpread,
+    RangeSpread,
+)
+from tidegate.plan.join.method import AUTO, ROUTINGS
 from tidegate.route.former import Former
 from tidegate.route.mapping import Mapping
 

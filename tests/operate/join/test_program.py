@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Call, Column, Expr, Literal
-from tidegate.operate.join.decide import GatheredRows, true_of
 from tidegate.operate.join.kind import LEFT, RIGHT
-from tidegate.operate.join.program import ASKING, STORED
-from tidegate.operate.join.program_columns import SideColumns, pair_run
+from tidegate.operate.join.predicate.decide import GatheredRows, true_of
+from tidegate.operate.join.predicate.program import ASKING, STORED
+from tidegate.operate.join.predicate.program_columns import SideColumns, pair_run
 from tidegate.operate.join.spec import SCAN, JoinSide, JoinSpec, WindowExtent
 
 BOOL, DOUBLE, FLOAT, LONG, INT = pa.bool_(), pa.float64(), pa.float32(), pa.int64(), pa.int32()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import QueryError, TaskError
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
 from tidegate.sql.dialect import Tidegate

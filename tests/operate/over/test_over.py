@@ -13,10 +13,10 @@ from tidegate.batch import ints
 from tidegate.driver.options import RunOptions
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.span import merge_spans
+from tidegate.operate.kernels.window.span import merge_spans
 from tidegate.operate.over.operator import RANGED
 from tidegate.operate.tuple_window.state import TUPLES
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -24,7 +24,7 @@ from tidegate.session.script import streams_of
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.state.segment import read_segment
+from tidegate.state.segment.segment import read_segment
 
 
 @pytest.mark.parametrize("kind", ["min", "max", "sum", "count"])

@@ -26,7 +26,7 @@ from tidegate.operate.process.plain import NotPlain, encode
 from tidegate.operate.process.snapshot import ObjectState
 from tidegate.operate.process.stored import StoredBucket, StoredState
 from tidegate.schema import TIME
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 KEYS: list[Any] = ["a", "b", "", 0, 1, 1.0, True, Decimal(1), -1, 2.5, np.float64(1), np.str_("a")]

@@ -38,8 +38,8 @@ from tidegate.operate.session.spec import SessionSpec
 from tidegate.operate.session.state import SESSIONS, read_sessions
 from tidegate.route.mapping import even
 from tidegate.spans import Spans
-from tidegate.state.compaction import compact, replace
-from tidegate.state.segment import Segment
+from tidegate.state.segment.compaction import compact, replace
+from tidegate.state.segment.segment import Segment
 from tidegate.state.store import Store
 from tidegate.testing.clock import ManualClock
 

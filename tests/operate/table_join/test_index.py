@@ -23,11 +23,11 @@ from tidegate.operate.table_join.deal import Dealing
 from tidegate.operate.table_join.index import TableIndex
 from tidegate.operate.table_join.key import key_of
 from tidegate.operate.table_join.lookup import TableLookup
-from tidegate.plan.table_leaf import table_leaf
-from tidegate.plan.table_lookup import bound_lookups
+from tidegate.plan.table.leaf import table_leaf
+from tidegate.plan.table.lookup import bound_lookups
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Input, TableJoin
+from tidegate.query.node.node import Input, TableJoin
 from tidegate.query.table import TableDef
 from tidegate.schema import TIME
 from tidegate.state.store import Store

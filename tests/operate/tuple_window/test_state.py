@@ -34,7 +34,7 @@ from tidegate.operate.tuple_window.state import (
 from tidegate.operate.tuple_window.window import advance, group_of
 from tidegate.route.mapping import even
 from tidegate.spans import Spans
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 from tidegate.testing.clock import ManualClock
 

@@ -18,7 +18,7 @@ from tidegate.query.clause.latency import LatencyTarget
 from tidegate.query.clause.registry import CLAUSES, METHODS
 from tidegate.query.clause.shed import Shed
 from tidegate.query.grammar import NameValue, SyntaxPart
-from tidegate.query.node import Aggregate, aggregate_of
+from tidegate.query.node.node import Aggregate, aggregate_of
 
 
 def test_clauses_say_themselves() -> None:

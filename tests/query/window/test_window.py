@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.docs.block import ROOT
 from tests.query.catalog import sql
 from tests.query.test_stream import rides
-from tidegate.duration import duration_text, duration_us
+from tidegate.calendar.duration import duration_text, duration_us
+from tidegate.calendar.microsecond import DAY_US
 from tidegate.errors import OptionError, QueryError
-from tidegate.microsecond import DAY_US
 from tidegate.query.grammar import DurationValue, SyntaxPart
-from tidegate.query.node import aggregate_of
+from tidegate.query.node.node import aggregate_of
 from tidegate.query.window import (
     WINDOWS,
     CalendarWindow,

@@ -16,8 +16,8 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import outputs_of
 from tidegate.session.why.answer import why_committed
-from tidegate.sink.files import FileSink
-from tidegate.sink.written_rows import EventSpan, rows_of
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.written_rows import EventSpan, rows_of
 from tidegate.testing.clock import ManualClock
 
 CREATE = """

@@ -11,7 +11,7 @@ from typing import Any
 
 import tidegate as tg
 from tests.simulation.connector.boundary import BESIDE, KINDS, Boundary
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
 from tidegate.sink.protocol import Sink
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.world import World

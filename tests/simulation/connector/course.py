@@ -13,8 +13,8 @@ import pytest
 from tests.simulation.connector.boundary import ZOMBIE, CallFault
 from tests.simulation.connector.connector import Connector, Found
 from tests.simulation.connector.mutant import ConnectorMutant
-from tidegate.driver.metrics import Summary
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import Summary
 from tidegate.errors import TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.query.output import Output

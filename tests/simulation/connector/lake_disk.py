@@ -10,7 +10,7 @@ import os
 from typing import Any, NoReturn
 
 from tests.simulation.connector.boundary import Boundary
-from tidegate.disk import SystemDisk
+from tidegate.storage.disk import SystemDisk
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.schedule import SimSchedule
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate import disk
-from tidegate.disk import Disk, SystemDisk
+from tidegate.storage import disk
+from tidegate.storage.disk import Disk, SystemDisk
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.world import World
 

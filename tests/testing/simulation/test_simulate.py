@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate import disk
 from tidegate.batch import BatchId, from_bytes, to_bytes
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
+from tidegate.storage import disk
 from tidegate.testing import SimulationError, simulate
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

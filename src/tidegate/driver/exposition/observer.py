@@ -10,7 +10,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.metric.family import MetricFamily, RunView, Samples
 from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.metric.registry import FAMILIES
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 
 
 class MetricsObserver(BatchObserver):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.json_text import json_text
 from tidegate.state.files import OWNER_ONLY, Files
-from tidegate.whole_file import is_temporary, whole_file
+from tidegate.storage.whole_file import is_temporary, whole_file
 
 if TYPE_CHECKING:
     from tidegate.driver.journal.record import BatchRecord

@@ -19,7 +19,7 @@ from tidegate.driver.journal.files import ALIVE_S, JournalFiles
 from tidegate.driver.journal.recent import RecentBatches
 from tidegate.driver.journal.record import BatchRecord
 from tidegate.driver.metric.metric import CommittedBatch
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 from tidegate.errors import TidegateError
 from tidegate.model.live.forecast import Forecast
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.driver.loop import Loop
-from tidegate.driver.status import buckets_of, status_of
+from tidegate.driver.report.status import buckets_of, status_of
 from tidegate.plan.physical import Edge, Plan
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.driver.metric.metric import CommittedBatch
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.report.metrics import BatchReport
 
 _TAKEN = ("rows_in", "rows_out", "rows_late", "rows_rejected", "rows_shed")
 _LEVELS = ("instances", "epoch", "frontier_us", "newest_us", "state_rows", "state_bytes")

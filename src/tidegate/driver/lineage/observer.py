@@ -19,7 +19,7 @@ from tidegate.driver.lineage.event import (
     Written,
 )
 from tidegate.driver.metric.metric import CommittedBatch
-from tidegate.driver.metrics import Summary
+from tidegate.driver.report.metrics import Summary
 
 
 class LineageObserver(BatchObserver):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
+from tidegate.calendar.duration import duration_us
 from tidegate.driver.lineage.event import run_id
-from tidegate.duration import duration_us
 from tidegate.errors import OptionError, QueryError, StateError
 from tidegate.remote.scheme import refuse_keys, scheme_of, shown
 from tidegate.state.store import Store

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from tidegate.batch import MAX_US, MIN_US
 
 if TYPE_CHECKING:
-    from tidegate.driver.latency import LatencyLog
-    from tidegate.driver.metrics import BatchReport, Summary
+    from tidegate.driver.report.latency import LatencyLog
+    from tidegate.driver.report.metrics import BatchReport, Summary
     from tidegate.gate.extent import InletReach
     from tidegate.model.live.expected import Expectation
     from tidegate.plan.physical import Plan

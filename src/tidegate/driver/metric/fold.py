@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidegate.driver.latency import RECENT_BATCHES
+from tidegate.driver.report.latency import RECENT_BATCHES
 
 if TYPE_CHECKING:
-    from tidegate.driver.metrics import BatchReport
+    from tidegate.driver.report.metrics import BatchReport
     from tidegate.gate.backlog import Backlog
 
 Reported = Sequence["BatchReport"]

@@ -14,16 +14,16 @@ from tidegate.driver.metric.fold import Fold, PeakFold
 from tidegate.driver.metric.text import number_text
 
 if TYPE_CHECKING:  # the commit counts what the table declares
-    from tidegate.driver.commit import BatchWork
-    from tidegate.driver.latency import Quantiles
-    from tidegate.driver.metrics import BatchReport
+    from tidegate.driver.checkpoint.commit import BatchWork
+    from tidegate.driver.report.latency import Quantiles
+    from tidegate.driver.report.metrics import BatchReport
     from tidegate.execute.job import Outcome
     from tidegate.gate.backlog import Backlog
     from tidegate.gate.extent import Extent, Holder
     from tidegate.plan.physical import Plan
     from tidegate.spans import Spans
     from tidegate.state.manifest import Manifest
-    from tidegate.state.segment import Segment
+    from tidegate.state.segment.segment import Segment
 
 START = "start"
 """The span in which the runner gets ready; it does not count as time of the batch."""

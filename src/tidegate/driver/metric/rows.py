@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where, counted, counter
 
 if TYPE_CHECKING:  # the commit counts what is declared here
-    from tidegate.driver.commit import BatchWork
+    from tidegate.driver.checkpoint.commit import BatchWork
 
 _SHOWN = Where.ROWS | Where.VIEW
 

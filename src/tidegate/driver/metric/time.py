@@ -27,7 +27,7 @@ from tidegate.remote.scheme import shown
 from tidegate.spans import added
 
 if TYPE_CHECKING:
-    from tidegate.driver.metrics import BatchReport
+    from tidegate.driver.report.metrics import BatchReport
     from tidegate.model.live.expected import Expectation
 
 _START = partial(SumFold, "start_seconds")

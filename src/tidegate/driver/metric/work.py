@@ -23,7 +23,7 @@ from tidegate.state.epoch import counted as counted_text
 from tidegate.state.inspect import size_text
 
 if TYPE_CHECKING:
-    from tidegate.driver.metrics import BatchReport
+    from tidegate.driver.report.metrics import BatchReport
 
 INSTANCE = ("subquery", "instance_id")
 """The labels of an instance; Prometheus has a label `instance` of its own."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from tidegate.duration import duration_us
+from tidegate.calendar.duration import duration_us
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.known import KnownQuery

@@ -18,14 +18,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.errors import LostParcelsError, OptionError
 from tidegate.execute.exchange import Shipment, make_folder, receive, write_parcels
 from tidegate.execute.job import Job, Parcel
 from tidegate.execute.resident.channel import door_on
 from tidegate.execute.resident.parcel_door import ParcelDoor
 from tidegate.execute.resident.parcel_fetch import Door, ParcelFetch
-from tidegate.state.nearby import executor_folder
+from tidegate.state.segment.nearby import executor_folder
+from tidegate.storage import disk
 
 PORT = "spark.tidegate.executor.port"
 """Spark's property for the port at which workers give parcels to each other."""

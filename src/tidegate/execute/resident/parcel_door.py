@@ -17,8 +17,9 @@ from functools import partial
 from multiprocessing import AuthenticationError
 from threading import Lock
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.execute.resident.channel import Channel, admit
+from tidegate.storage import disk
 
 _log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidegate.errors import OptionError, QueryError, RunError, UnavailableError
-from tidegate.execute.spark.access import access_of
 from tidegate.execute.spark.failure import first_line
+from tidegate.execute.spark.session.access import access_of
 
 FILES_AT_ONCE = "maxFilesPerTrigger"
 ALL_FILES = 2**31 - 1

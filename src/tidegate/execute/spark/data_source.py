@@ -25,10 +25,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tidegate.errors import OptionError, SourceError, near
 from tidegate.execute.result_place import result_place
 from tidegate.execute.spark.feature import AvailableNow, arrow_schema, spark_schema
-from tidegate.sink.files import FileSink
+from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.published import NONE, Published, PublishedPart
+from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.published import NONE, Published, PublishedPart
-from tidegate.sink.remote import RemoteSink
 
 FORMAT = "tidegate"
 BATCH, ROW = "_batch", "_row"

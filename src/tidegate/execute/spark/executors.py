@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from pyspark import SparkContext
 
 from tidegate import schedule
-from tidegate.execute.spark.master import is_one_host
-from tidegate.execute.spark.setting import EXECUTORS, FOLLOW, check_executors
+from tidegate.execute.spark.session.master import is_one_host
+from tidegate.execute.spark.session.setting import EXECUTORS, FOLLOW, check_executors
 from tidegate.execute.spark.slots import slots_of
 
 _log = logging.getLogger(__name__)

@@ -30,9 +30,9 @@ from tidegate import schedule
 from tidegate.arrival import BEFORE, Together
 from tidegate.connector import Connector
 from tidegate.errors import RunError, SourceError, UnavailableError
-from tidegate.execute.spark.access import access_of
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.feature import arrow_schema
+from tidegate.execute.spark.session.access import access_of
 from tidegate.schema import cast_table, check_time, event_times, normal_schema
 from tidegate.source.memory import MemorySource
 from tidegate.source.spool import SpooledFile, SpoolSource

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.errors import OptionError, RunError, TidegateError
 from tidegate.execute.exchange import begin, leave
 from tidegate.execute.job import Job
@@ -29,8 +29,9 @@ from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.loss import EXECUTORS, have_it, of_environment
 from tidegate.execute.spark.probe import CHECKPOINT, CODE, OUTPUT, PYTHON, SOURCE, Question
 from tidegate.state.handle import StoreHandle
+from tidegate.storage import disk
+from tidegate.storage.whole_file import whole_file
 from tidegate.version import __version__
-from tidegate.whole_file import whole_file
 
 _log = logging.getLogger(__name__)
 

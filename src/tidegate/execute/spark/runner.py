@@ -17,15 +17,15 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.runner import Draft, JobRunner, Outcomes, TaskCounts, in_turn
 from tidegate.execute.spark.aside import Aside, call
-from tidegate.execute.spark.classic import ClassicAccess
 from tidegate.execute.spark.executors import executors_of
 from tidegate.execute.spark.failure import answering, spark_gone
 from tidegate.execute.spark.feature import check_version
 from tidegate.execute.spark.group import JobGroup, TaskProgress
-from tidegate.execute.spark.master import is_one_host
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.preflight import preflight
 from tidegate.execute.spark.resident import ResidentTasks, depot_plan, suits_jobs
+from tidegate.execute.spark.session.classic import ClassicAccess
+from tidegate.execute.spark.session.master import is_one_host
 from tidegate.execute.spark.shuffle import ShuffleExchange, exchanged
 from tidegate.execute.spark.slots import give_back, slots_of, take
 from tidegate.execute.spark.task_exchange import MessageExchange, SharedExchange, StayingExchange

@@ -38,7 +38,7 @@ from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.feature import routed, spark_schema
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.retry import retried
-from tidegate.execute.spark.sql_session import register_functions
+from tidegate.execute.spark.session.sql_session import register_functions
 from tidegate.execute.task import (
     after_spark,
     at_reading,

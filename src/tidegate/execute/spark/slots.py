@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 
-from tidegate.execute.spark.master import CORES, SHARE
+from tidegate.execute.spark.session.master import CORES, SHARE
 
 _lock = Lock()
 _taken: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tidegate import disk
 from tidegate.errors import SourceError, likely, near
 from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Floats
+from tidegate.storage import disk
 
 TIME = "t"
 COLUMNS = "t, r and s, or t, r1, r2, ..., s1, s2, ..."

@@ -30,7 +30,7 @@ from tidegate.model.observation import observed_of
 from tidegate.model.operation import longest_s
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import MeasuredBatch
+    from tidegate.driver.report.observe import MeasuredBatch
 
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600

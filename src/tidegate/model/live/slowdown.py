@@ -16,7 +16,7 @@ from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.sample import WorkCounts
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import MeasuredBatch
+    from tidegate.driver.report.observe import MeasuredBatch
 
 _RECENT = 5
 """The median of so many intervals counts: a pause in one of them says nothing of the next."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate import disk
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import Calibration
 from tidegate.model.cost.estimator import Estimator
@@ -20,6 +19,7 @@ from tidegate.model.sizing.workload import (
     TupleWorkload,
     keys_of,
 )
+from tidegate.storage import disk
 
 FORMAT = 1
 """The number of the file's format."""

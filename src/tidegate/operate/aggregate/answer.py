@@ -15,13 +15,13 @@ from typing import ClassVar, Self
 import pyarrow as pa
 
 from tidegate.operate.aggregate.figures import MERGED_SHOWN, merged_window
-from tidegate.operate.aggregate.folding import Folding
-from tidegate.operate.aggregate.pane import AggregateSpec, results_of
+from tidegate.operate.aggregate.pane.folding import Folding
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, results_of
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.family import States
 from tidegate.operate.operator import InstanceWork, MapWork, Share
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 Channels = Mapping[str, Sequence[pa.Table]]
 """The tables that arrived at an instance, by channel."""

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tidegate.microsecond import time_text
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import WindowPanes
+from tidegate.calendar.microsecond import time_text
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import WindowPanes
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.operator import InstanceWork, MapWork

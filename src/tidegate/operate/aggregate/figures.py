@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import WindowPanes
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import WindowPanes
 from tidegate.operate.figures import (
     MOST_WINDOWS,
     PaneFigures,

@@ -12,12 +12,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.operate.aggregate.pane_window import WindowPanes
+from tidegate.operate.aggregate.pane.pane_window import WindowPanes
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.operator import MapWork, Share
 from tidegate.route.key_memory import load_loop
 from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
-from tidegate.state.compaction import by_bucket
+from tidegate.state.segment.compaction import by_bucket
 
 LEDGER = "ledger"
 """The name of this part of the state in a manifest."""

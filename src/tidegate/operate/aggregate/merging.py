@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.collect.window import WindowOrder
 from tidegate.operate.aggregate.answer import AnswerBatch, ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.figures import WindowCounts
-from tidegate.operate.aggregate.pane import AggregateSpec, merged_parts, with_finished
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, merged_parts, with_finished
 from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values

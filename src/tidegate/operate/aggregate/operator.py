@@ -26,13 +26,13 @@ from tidegate.operate.aggregate.figures import (
 )
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import PARTS
-from tidegate.operate.aggregate.pane import PART, AggregateSpec, close_steps
+from tidegate.operate.aggregate.pane.pane import PART, AggregateSpec, close_steps
+from tidegate.operate.aggregate.pane.tenure import closings, migration_of, shares_of
 from tidegate.operate.aggregate.placement import EVERY_WINDOW, Placement
-from tidegate.operate.aggregate.release import released
 from tidegate.operate.aggregate.rows import window_rows
+from tidegate.operate.aggregate.sample.release import released
+from tidegate.operate.aggregate.sample.thinning import Thinning
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, turned
-from tidegate.operate.aggregate.tenure import closings, migration_of, shares_of
-from tidegate.operate.aggregate.thinning import Thinning
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values
 from tidegate.operate.operator import (
@@ -52,7 +52,7 @@ from tidegate.operate.spill import Spill
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
 from tidegate.route.sent import Sent
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from tidegate.operate.aggregate.choice import (
     split_windows,
 )
 from tidegate.operate.aggregate.figures import SENT_SHOWN
-from tidegate.operate.aggregate.folding import BY_MAP, Folding
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerState, noted
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.folding import BY_MAP, Folding
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import ShownFigure
 from tidegate.operate.keeper import Keeper
@@ -36,7 +36,7 @@ from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.hash import BY_HASH
 from tidegate.route.ledger import Ledger
 from tidegate.route.partitioner import Partitioner, Router
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 EVERY_WINDOW = ((MIN_US, MAX_US),)
 

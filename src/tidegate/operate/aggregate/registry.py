@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import (
-    candidates,
-    drawn,
-    process,
-    ranked,
-    represented,
-    sampled,
-    user,
-)
+from tidegate.operate.aggregate import process, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -30,6 +22,8 @@ from tidegate.operate.aggregate.functions import (
     total,
     unfolded,
 )
+from tidegate.operate.aggregate.sample import drawn, ranked, sampled
+from tidegate.operate.aggregate.shed import candidates, represented
 
 TABLE = (
     count.COUNT,

@@ -12,7 +12,7 @@ from tidegate.batch import DECIDED
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.ranking import PARTITION, RANKED
 from tidegate.collect.window import EMITTED, first_per_window, in_order, window_order
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.kernels.order import canonical, flat, integers
 from tidegate.operate.port import Port
 

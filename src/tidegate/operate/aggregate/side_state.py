@@ -14,8 +14,8 @@ import pyarrow as pa
 from tidegate.batch import ints
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import by_bucket
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 _PARTS = 16

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.aggregate.function import unfolded_state
-from tidegate.operate.aggregate.open_panes import OpenPanes, split
-from tidegate.operate.aggregate.pane import AggregateSpec, merge
-from tidegate.operate.aggregate.release import released
-from tidegate.operate.aggregate.tenure import needed_of, received, spans_of, stored
+from tidegate.operate.aggregate.pane.open_panes import OpenPanes, split
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.pane.tenure import needed_of, received, spans_of, stored
+from tidegate.operate.aggregate.sample.release import released
 from tidegate.operate.keeper import CELLS, Keeper
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Absent, Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import by_bucket
+from tidegate.state.segment.segment import Absent, Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 PANES = "panes"

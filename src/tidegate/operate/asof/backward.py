@@ -17,7 +17,7 @@ from tidegate.operate.asof.key import shared_codes
 from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_keys
-from tidegate.operate.kernels.asof import latest
+from tidegate.operate.kernels.join.asof import latest
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.operator import InstanceWork

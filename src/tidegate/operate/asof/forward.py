@@ -22,7 +22,7 @@ from tidegate.operate.asof.key import shared_codes
 from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_all
-from tidegate.operate.kernels.asof import earliest
+from tidegate.operate.kernels.join.asof import earliest
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.operator import InstanceWork

@@ -13,8 +13,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import TS
+from tidegate.calendar.duration import duration_text
 from tidegate.collect.trigger import TriggerOrder, triggered
-from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.operate.asof.key import present
 from tidegate.operate.asof.look import KeyedTuples

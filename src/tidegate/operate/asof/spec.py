@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US
 from tidegate.expression.tree import Expr
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.kernels.order import canonical, flat
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tidegate.operate.layered_state import LayeredKeeper, LayerHorizon, distinct
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 
 NEAREST = "nearest"
 """The part of the state that has the tuples."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, TS, ints
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.key_code import KeyCodes

@@ -26,9 +26,8 @@ from tidegate.approx.array import Ints
 from tidegate.approx.priority import priorities
 from tidegate.approx.rate import WHOLE
 from tidegate.batch import SEQ, SRC, TS, ints
-from tidegate.duration import duration_text
-from tidegate.operate.join.bound import codes_of
-from tidegate.operate.join.chain import BUCKET
+from tidegate.calendar.duration import duration_text
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.join.key_count import (
     NO_KEY,
     Codes,
@@ -39,10 +38,11 @@ from tidegate.operate.join.key_count import (
     numbered,
     ranks,
 )
+from tidegate.operate.join.predicate.bound import codes_of
 from tidegate.operate.join.spec import PairInterval
 from tidegate.operate.join.tuple_order import places, total_order
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 COUNTED = "counted"
 """The column that counts the tuples of a key and pane, sent or not: the first of each split has the

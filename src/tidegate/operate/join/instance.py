@@ -16,21 +16,21 @@ import pyarrow as pa
 
 from tidegate.batch import TS, ints
 from tidegate.memory import MEMORY
-from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.chain.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.chain.memory import SideMemory, find, leave
+from tidegate.operate.join.chain.newest import Newest, newest_of
+from tidegate.operate.join.chain.stored_segment import StoredSegments, merge_small
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.match import RANK, HeldTuples, MatchedPairs, Matching, StoredTuples
-from tidegate.operate.join.memory import SideMemory, find, leave
-from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
-from tidegate.operate.join.placement import JoinPlacement
+from tidegate.operate.join.placement.placement import JoinPlacement
+from tidegate.operate.join.placement.spread import Sight
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES
-from tidegate.operate.join.stored_segment import StoredSegments, merge_small
 from tidegate.operate.join.tuple_order import with_key
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
-from tidegate.state.segment import Segment, write_segment
+from tidegate.state.segment.segment import Segment, write_segment
 
 _MOST_NEW_ROWS = 8_192
 """With more new tuples of a side, a batch keeps no chain of it in memory.

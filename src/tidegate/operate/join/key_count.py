@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from tidegate.approx.array import Ints
 from tidegate.batch import MAX_US, MIN_US, ints
-from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Absent, Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import by_bucket
+from tidegate.state.segment.segment import Absent, Segment, read_segment, write_segment
 
 FIRST = "first"
 """The part of the state that has, by key and pane, the count of first tuples and of all."""

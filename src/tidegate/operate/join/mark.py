@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
-from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.compaction import by_bucket
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

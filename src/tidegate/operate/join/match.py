@@ -17,23 +17,16 @@ import pyarrow as pa
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr
-from tidegate.operate.join.bound import key_of, value_of
-from tidegate.operate.join.chain import ChainRun
-from tidegate.operate.join.decide import GatheredRows, joined, true_of
+from tidegate.operate.join.chain.chain import ChainRun
+from tidegate.operate.join.chain.newest import Newest
+from tidegate.operate.join.chain.part import BucketPart
+from tidegate.operate.join.chain.run_index import Floats, SearchableRun, Terms, kept, known, let_go
 from tidegate.operate.join.kind import LEFT, RIGHT
-from tidegate.operate.join.newest import Newest
 from tidegate.operate.join.pair_step import Candidates
-from tidegate.operate.join.part import BucketPart
-from tidegate.operate.join.program import ASKING, STORED, PairProgram
-from tidegate.operate.join.program_columns import SideColumns, pair_run
-from tidegate.operate.join.run_index import (
-    Floats,
-    SearchableRun,
-    Terms,
-    kept,
-    known,
-    let_go,
-)
+from tidegate.operate.join.predicate.bound import key_of, value_of
+from tidegate.operate.join.predicate.decide import GatheredRows, joined, true_of
+from tidegate.operate.join.predicate.program import ASKING, STORED, PairProgram
+from tidegate.operate.join.predicate.program_columns import SideColumns, pair_run
 from tidegate.operate.join.search import (
     Ask,
     ComparedWork,
@@ -46,7 +39,7 @@ from tidegate.operate.join.search import (
 )
 from tidegate.operate.join.spec import JoinSpec, Probe
 from tidegate.operate.join.union import union
-from tidegate.operate.kernels.program import PairRun
+from tidegate.operate.kernels.join.program import PairRun
 
 RANK = "rank"
 """The column of the number of a tuple in its side, where windows count tuples."""

@@ -15,22 +15,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER
+from tidegate.calendar.duration import duration_text
 from tidegate.collect.pair import PairOrder
-from tidegate.duration import duration_text
 from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
-from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.join.concept import ConceptSieve, KeptTuples
-from tidegate.operate.join.division import held_work, pair_work, stored_work
-from tidegate.operate.join.grid import GRIDS, GridKeeper
 from tidegate.operate.join.instance import InstanceJoin, SideTuples
 from tidegate.operate.join.key_count import FIRST, FirstKeeper
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.mark import MATCHED, MarkKeeper
 from tidegate.operate.join.partner import OuterRows, SidePartners
 from tidegate.operate.join.pieces import in_pieces
-from tidegate.operate.join.placement import JoinPlacement, KeyPlacement, TurnPlacement
-from tidegate.operate.join.range_placement import RangePlacement
+from tidegate.operate.join.placement.division import held_work, pair_work, stored_work
+from tidegate.operate.join.placement.grid import GRIDS, GridKeeper
+from tidegate.operate.join.placement.placement import JoinPlacement, KeyPlacement, TurnPlacement
+from tidegate.operate.join.placement.range_placement import RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import JoinSpec, WindowExtent
 from tidegate.operate.join.state import SIDES
@@ -56,7 +56,7 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 PLACEMENTS: dict[str, type[JoinPlacement]] = {
     placement.routing: placement for placement in (KeyPlacement, TurnPlacement, RangePlacement)

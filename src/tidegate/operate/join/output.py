@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, ORDER, TS
 from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
-from tidegate.operate.join.decide import GatheredRows, is_true
 from tidegate.operate.join.kind import LEFT, OWN
 from tidegate.operate.join.match import MatchedPairs
+from tidegate.operate.join.predicate.decide import GatheredRows, is_true
 from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.tuple_order import order_columns

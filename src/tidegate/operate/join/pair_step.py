@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tidegate.cancellation import between_pieces
-from tidegate.operate.join.run_index import Ints, Singles
-from tidegate.operate.kernels.pair import NO_LIMIT, find_few, passing
-from tidegate.operate.kernels.program import PairRun
+from tidegate.operate.join.chain.run_index import Ints, Singles
+from tidegate.operate.kernels.join.pair import NO_LIMIT, find_few, passing
+from tidegate.operate.kernels.join.program import PairRun
 
 _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**30

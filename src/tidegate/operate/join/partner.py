@@ -16,18 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ORDER, ints
-from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.decide import GatheredRows
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.join.instance import SideTuples
 from tidegate.operate.join.kind import LEFT
 from tidegate.operate.join.mark import MATCHED, MarkKeeper, MatchMarks
 from tidegate.operate.join.match import MatchedPairs
+from tidegate.operate.join.predicate.decide import GatheredRows
 from tidegate.operate.join.search import Ints, News
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SideKeeper
 from tidegate.operate.join.tuple_order import order_columns
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 Mask = npt.NDArray[np.bool_]
 

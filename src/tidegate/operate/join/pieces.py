@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tidegate.operate.join.match import MatchedPairs, Matching
 from tidegate.operate.join.search import ComparedWork
-from tidegate.operate.kernels.pair import NO_LIMIT
+from tidegate.operate.kernels.join.pair import NO_LIMIT
 
 PIECE_PAIRS = 2**20
 """The largest number of pairs that are found, and become rows, at a time."""

@@ -16,15 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
-from tidegate.operate.join.bound import bounds_of, key_of, key_order
+from tidegate.operate.join.chain.part import BucketPart
+from tidegate.operate.join.chain.run_index import SearchableRun
 from tidegate.operate.join.pair_step import Candidates, compiled_pairs, tested_pairs
-from tidegate.operate.join.part import BucketPart
-from tidegate.operate.join.run_index import SearchableRun
+from tidegate.operate.join.predicate.bound import bounds_of, key_of, key_order
 from tidegate.operate.join.spec import Probe, WindowExtent
-from tidegate.operate.kernels.bisect import below, bisect
+from tidegate.operate.kernels.join.bisect import below, bisect
+from tidegate.operate.kernels.join.pair import find, passing
+from tidegate.operate.kernels.join.program import PairRun
 from tidegate.operate.kernels.order import inverse
-from tidegate.operate.kernels.pair import find, passing
-from tidegate.operate.kernels.program import PairRun
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -328,7 +328,7 @@ def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[In
 
 def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
     """What `_ranges` and `_cut_to_window` give, in one merge: about a step per key and probe."""
-    from tidegate.operate.kernels.key_loop import ranges
+    from tidegate.operate.kernels.join.key_loop import ranges
 
     place = np.empty(0, np.int64) if run.place is None else run.place
     given = (wanted, ask.low, ask.place, run.searched.key, run.coordinate, place)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidegate.expression.tree import Expr, columns_of, exact_text
 from tidegate.operate.join.kind import INNER, LEFT, RIGHT, JoinKind
-from tidegate.operate.join.program import PairProgram
+from tidegate.operate.join.predicate.program import PairProgram
 
 EQUAL = "equal"
 BAND = "band"

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS
-from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.chain.chain import BUCKET
 from tidegate.operate.join.match import RANK
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.tuple_order import arranged, with_key
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 BY_KEY, ROUND_ROBIN, BY_RANGE = "key", "round-robin", "range"
 """The routings: a tuple is stored in the bucket of its key, in any bucket in turn, or by the range

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, ints
-from tidegate.operate.join.bound import Floats, key_of
+from tidegate.operate.join.predicate.bound import Floats, key_of
 from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.kernels.bisect import below
+from tidegate.operate.kernels.join.bisect import below
 from tidegate.operate.kernels.order import flat, inverse
 
 KEY = "key"

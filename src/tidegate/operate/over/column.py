@@ -13,7 +13,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States, slides
 from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.order import Ints
-from tidegate.operate.kernels.span import merge_spans
+from tidegate.operate.kernels.window.span import merge_spans
 from tidegate.operate.over.frame import Frame
 from tidegate.operate.over.run import KeyRuns
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.join.bisect import bisect
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.over.run import KeyRuns
 

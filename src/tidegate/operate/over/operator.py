@@ -22,7 +22,7 @@ from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
 from tidegate.operate.tuple_window.window import stored_tuples
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 RANGED = "ranged"
 """The part of the state with the tuples that frames of time look back at."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Ints
-from tidegate.operate.kernels.window import expand
+from tidegate.operate.kernels.window.window import expand
 from tidegate.operate.over.frame import Frame
 from tidegate.operate.over.run import KeyRuns
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
+from tidegate.calendar.microsecond import moment, time_text, time_us
 from tidegate.errors import TaskError
-from tidegate.microsecond import moment, time_text, time_us
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow

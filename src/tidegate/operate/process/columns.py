@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, TS
-from tidegate.duration import duration_text
+from tidegate.calendar.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.operate.process.key import EntryChange, StoredEntry, prefix_of
 from tidegate.schema import TIME, type_name

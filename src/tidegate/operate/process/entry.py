@@ -20,8 +20,8 @@ from tidegate.operate.keeper import Horizon
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.layered_state import HIDES, LayeredKeeper, LayerHorizon
 from tidegate.operate.process.key import StoredEntry, entry_of
-from tidegate.state.compaction import DEAD_SHARE
-from tidegate.state.segment import Segment
+from tidegate.state.segment.compaction import DEAD_SHARE
+from tidegate.state.segment.segment import Segment
 
 ENTRY = "entry"
 STATE = pa.schema(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.era import is_far
+from tidegate.calendar.era import is_far
 from tidegate.errors import SourceError
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import flat

@@ -41,7 +41,7 @@ from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.schema import TIME
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 
 BUCKETS = "buckets"
 """What the segments hold."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.duration import Duration, duration_text, duration_us
+from tidegate.calendar.duration import Duration, duration_text, duration_us
 from tidegate.operate.process.columns import ColumnsState, Schema
 from tidegate.operate.process.key import EntryChange, StoredEntry, plain_key, prefix_of
 from tidegate.operate.process.plain import FIXED, Encoder, decode, encode, unpacked

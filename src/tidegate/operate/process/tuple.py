@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.era import first_far, is_far
-from tidegate.microsecond import moment
+from tidegate.calendar.era import first_far, is_far
+from tidegate.calendar.microsecond import moment
 
 
 class Tuple(Mapping[str, Any]):

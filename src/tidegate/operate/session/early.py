@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.collect.window import WindowOrder
-from tidegate.operate.aggregate.early import (
+from tidegate.operate.aggregate.function import states_in
+from tidegate.operate.aggregate.pane.early import (
     bounded_steps,
     emitted_schema,
     mark_after,
     mark_text,
     merged_results,
 )
-from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat

@@ -84,7 +84,7 @@ def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
     Pieces may come in any order. Costs O(pieces) if they come by their first times, otherwise a
     sort.
     """
-    from tidegate.operate.kernels.session_loop import sessions
+    from tidegate.operate.kernels.window.session_loop import sessions
 
     # The loop needs the pieces in the order of time, over all keys; most sources give them so.
     codes, order = by_key.codes, None

@@ -8,7 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
-from tidegate.duration import session_text
+from tidegate.calendar.duration import session_text
 from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
 from tidegate.operate.kernels.order import Ints
 from tidegate.schema import TIME

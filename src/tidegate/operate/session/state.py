@@ -22,7 +22,7 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.operate.session.advance import needed_from, together
 from tidegate.operate.session.spec import BUCKET, LIVE, START, SessionSpec
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Absent, Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Absent, Segment, read_segment, write_segment
 
 SESSIONS = "sessions"
 """What the segments hold."""

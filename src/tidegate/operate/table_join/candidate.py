@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.operate.kernels.grid import SortedGrid
+from tidegate.operate.kernels.join.grid import SortedGrid
 from tidegate.operate.kernels.key_code import NO_KEY
 from tidegate.operate.kernels.order import Floats, Ints
 

@@ -22,7 +22,7 @@ from tidegate.operate.table_join.candidate import expanded
 from tidegate.operate.table_join.key import hashes_of_tuples
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.route.bucket import Hashes
-from tidegate.state.segment import keep_fetched
+from tidegate.state.segment.segment import keep_fetched
 from tidegate.state.store import Store
 
 HASH, PLACE, OWN = 0, 1, 2

@@ -13,7 +13,7 @@ from tidegate.batch import MAX_US
 from tidegate.cancellation import between_pieces
 from tidegate.expression.tree import Expr, columns_of
 from tidegate.operate.join.spec import EQUAL, PairInterval
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.kernels.key_code import NO_KEY, KeyCodes
 from tidegate.operate.kernels.order import Floats, Ints, Mask, coded, flat, floats
 from tidegate.operate.table_join.candidate import (

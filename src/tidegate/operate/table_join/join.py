@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tidegate.batch import SEQ, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.kind import INNER, LEFT_OUTER, JoinKind
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.table_join.candidate import NO_ROW
 from tidegate.operate.table_join.index import Pairs, TableIndex

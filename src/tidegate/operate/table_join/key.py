@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.expression.tree import Expr, exact_text, renamed
 from tidegate.operate.asof.key import present
 from tidegate.operate.join.spec import EQUAL, PairInterval
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.route.bucket import Hashes, hash_of

@@ -11,11 +11,11 @@ import pyarrow as pa
 from tidegate.batch import TS
 from tidegate.errors import StateError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.overlap import Overlap
+from tidegate.operate.aggregate.pane.overlap import Overlap
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
-from tidegate.operate.kernels.tree import Ranges
+from tidegate.operate.kernels.window.tree import Ranges
 from tidegate.operate.tuple_window.spec import TupleSpec
 
 _EXPANSION_LIMIT = 4_000_000

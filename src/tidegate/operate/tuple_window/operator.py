@@ -10,8 +10,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.calendar.duration import rows_text
 from tidegate.collect.trigger import TriggerOrder, triggered
-from tidegate.duration import rows_text
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket
 from tidegate.operate.operator import (
     Arrival,
@@ -34,7 +34,7 @@ from tidegate.operate.tuple_window.window import advance
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 WINDOW = ("window_start", "window_end")
 

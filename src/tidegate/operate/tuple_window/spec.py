@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.batch import ORDER
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
-from tidegate.operate.aggregate.overlap import overlaps
+from tidegate.operate.aggregate.pane.overlap import overlaps
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
 from tidegate.schema import TIME

@@ -22,7 +22,7 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.operate.tuple_window.window import group_of, live, newest
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment.segment import Segment, read_segment, write_segment
 
 TUPLES = "tuples"
 """What the segments hold."""

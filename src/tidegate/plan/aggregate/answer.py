@@ -15,7 +15,7 @@ from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.shed import plan_pairs, plan_shed
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.query.name import column
-from tidegate.query.window_process import WindowProcess
+from tidegate.query.node.window_process import WindowProcess
 
 Planner = Callable[[AskedAggregate, WindowPlan], PlannedAnswer]
 

@@ -11,20 +11,26 @@ from sqlglot import exp
 from tidegate.operate.aggregate.answer import WindowAnswer
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.pane_window import WindowPanes
+from tidegate.operate.aggregate.pane.pane_window import WindowPanes
 from tidegate.operate.port import Port
 from tidegate.operate.session.operator import SessionAggregate
 from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.aggregate.port import window_ports
+from tidegate.plan.compatibility.fingerprint import function_lines
+from tidegate.plan.compatibility.recorded import (
+    RecordedSubquery,
+    Texts,
+    input_lines,
+    prefix_texts,
+    typed_texts,
+)
 from tidegate.plan.cut import Unit
-from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.recorded import RecordedSubquery, Texts, input_lines, prefix_texts, typed_texts
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import key_type
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 from tidegate.schema import type_name
 
 

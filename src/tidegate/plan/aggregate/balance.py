@@ -16,8 +16,8 @@ from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.held import HELD
-from tidegate.operate.aggregate.ranked import RANKED, Ranking
-from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
+from tidegate.operate.aggregate.sample.ranked import RANKED, Ranking
+from tidegate.operate.aggregate.sample.sampled import SAMPLED, Sampling
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.bound import argument_means, interval_ports
 from tidegate.plan.aggregate.shed import numbered
@@ -25,7 +25,7 @@ from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.query.clause.balance import ALL, COSTLY, TRIMMED, Balance
 from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 
 
 def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) -> PlannedAnswer:

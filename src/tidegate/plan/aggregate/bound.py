@@ -22,7 +22,6 @@ from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.definition import NUMBER
-from tidegate.operate.aggregate.drawn import DRAWN, Drawing
 from tidegate.operate.aggregate.estimate import (
     DRAWN_QUANTILES,
     DRAWN_VALUES,
@@ -34,18 +33,19 @@ from tidegate.operate.aggregate.estimate import (
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.total import MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
-from tidegate.operate.aggregate.ranked import RANKED, ROWS, TUPLES, Ranking
-from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
+from tidegate.operate.aggregate.sample.drawn import DRAWN, Drawing
+from tidegate.operate.aggregate.sample.ranked import RANKED, ROWS, TUPLES, Ranking
+from tidegate.operate.aggregate.sample.sampled import SAMPLED, Sampling
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import Ports, window_ports
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
-from tidegate.plan.fingerprint import function_lines
-from tidegate.plan.recorded import Texts
+from tidegate.plan.compatibility.fingerprint import function_lines
+from tidegate.plan.compatibility.recorded import Texts
 from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.name import column, field
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 
 _SAMPLED_MEANS: ContextVar[bool] = ContextVar("sampled_means", default=False)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.batch import DECIDED
-from tidegate.operate.aggregate.early import FINAL as COLUMN
-from tidegate.operate.aggregate.early import EarlyAnswer
+from tidegate.operate.aggregate.pane.early import FINAL as COLUMN
+from tidegate.operate.aggregate.pane.early import EarlyAnswer
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan

@@ -8,16 +8,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port, RankedRows
-from tidegate.plan.canonical import PortForm
+from tidegate.plan.compatibility.canonical import PortForm
+from tidegate.plan.compatibility.recorded import Texts
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold
-from tidegate.plan.recorded import Texts
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
-from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
-from tidegate.query.node import Aggregate, Node, Order
+from tidegate.query.node.instant import event_offset
+from tidegate.query.node.node import Aggregate, Node, Order
 from tidegate.query.ranking import TopRanked
 from tidegate.schema import TIME
 

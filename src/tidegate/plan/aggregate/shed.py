@@ -23,7 +23,6 @@ from sqlglot import exp
 from tidegate.approx.priority import seed_of
 from tidegate.approx.rate import SLACK
 from tidegate.batch import ORDER
-from tidegate.operate.aggregate.candidates import CANDIDATES, Candidacy
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.count import COUNT
@@ -34,10 +33,11 @@ from tidegate.operate.aggregate.functions.total import (
     MEAN,
     SUM,
 )
-from tidegate.operate.aggregate.pane_window import PaneWindow
-from tidegate.operate.aggregate.represented import REPRESENTED, SAMPLED, Representation
-from tidegate.operate.aggregate.shed_figures import ShedAnswer
-from tidegate.operate.aggregate.shed_total import TotalAnswer
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
+from tidegate.operate.aggregate.shed.candidates import CANDIDATES, Candidacy
+from tidegate.operate.aggregate.shed.figures import ShedAnswer
+from tidegate.operate.aggregate.shed.represented import REPRESENTED, SAMPLED, Representation
+from tidegate.operate.aggregate.shed.total import TotalAnswer
 from tidegate.operate.sieve import (
     DUE,
     PRIORITY,

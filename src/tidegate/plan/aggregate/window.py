@@ -8,10 +8,10 @@ from typing import Any
 
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane_window import WindowPanes
+from tidegate.operate.aggregate.pane.pane_window import WindowPanes
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
-from tidegate.plan.lowered import Context, Lowered
-from tidegate.plan.recorded import RecordedSubquery, Texts
+from tidegate.plan.compatibility.recorded import RecordedSubquery, Texts
+from tidegate.plan.lowering.lowered import Context, Lowered
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.registry import partitioner_of

@@ -11,7 +11,7 @@ from tidegate.operate.aggregate.estimate import MOMENTS, OWN, QUANTILES
 from tidegate.query.clause.clause import check_share
 from tidegate.query.clause.within import Within
 from tidegate.query.grammar import PERCENT, RowsValue, SyntaxPart, WordValue, listed
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 
 COSTLY, ALL = "costly", "all"
 TRIMMED = {COSTLY: (OWN,), ALL: (OWN, QUANTILES, *MOMENTS)}

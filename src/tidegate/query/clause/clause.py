@@ -15,7 +15,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.grammar import PERCENT, SyntaxPart
 from tidegate.query.name import NamedExpr, column, expression_text, is_column, refuse_taken
-from tidegate.query.node import Aggregate, Node, Project
+from tidegate.query.node.node import Aggregate, Node, Project
 
 Placed = tuple[Node, Collection[str]]
 """A node with a clause on it, and which of its columns are results of aggregates."""

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from tidegate.duration import Duration, duration_text, duration_us
+from tidegate.calendar.duration import Duration, duration_text, duration_us
 from tidegate.errors import QueryError
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.column import FINAL
 from tidegate.query.grammar import DurationValue, SyntaxPart
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
+from tidegate.query.node.window_process import WindowProcess
 from tidegate.query.window import Use
-from tidegate.query.window_process import WindowProcess
 
 _TIME = "Write a window of time, [RANGE 1 HOUR], or leave EMIT EVERY out."
 

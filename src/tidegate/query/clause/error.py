@@ -23,7 +23,7 @@ from tidegate.query.grammar import (
     WordValue,
     listed,
 )
-from tidegate.query.node import Aggregate, Node
+from tidegate.query.node.node import Aggregate, Node
 
 
 class ErrorValue(SyntaxValue):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import Duration, duration_text, duration_us
+from tidegate.calendar.duration import Duration, duration_text, duration_us
 from tidegate.errors import QueryError
 from tidegate.query.aim import Aim
 from tidegate.query.clause.clause import Clause, check_share
 from tidegate.query.clause.shed import CONCEPT, TO, Shed
 from tidegate.query.grammar import PERCENT, DurationValue, InstancesValue, SyntaxPart
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
 
 MOST_SHED = 0.95
 """The largest share that a query with an error allowance may shed."""

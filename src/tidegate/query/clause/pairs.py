@@ -30,7 +30,6 @@ from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.column import EXACT, KEPT, interval_names
-from tidegate.query.join import DRAWN, SIGNS
 from tidegate.query.name import (
     NamedExpr,
     column,
@@ -39,7 +38,8 @@ from tidegate.query.name import (
     refuse_taken,
     substitute,
 )
-from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
+from tidegate.query.node.join import DRAWN, SIGNS
+from tidegate.query.node.node import Aggregate, Branch, Filter, Join, Node, Project
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Use
 from tidegate.schema import type_name

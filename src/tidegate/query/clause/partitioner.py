@@ -8,7 +8,7 @@ from typing import ClassVar
 from tidegate.errors import QueryError
 from tidegate.query.clause.clause import Clause
 from tidegate.query.grammar import NameValue, SyntaxPart
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 from tidegate.route.registry import partitioner_of
 
 

@@ -15,7 +15,7 @@ from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.pairs import join_below, refused, sheds_sides, thinned, weighted
 from tidegate.query.clause.within import Within, sheds_or_bounds
 from tidegate.query.grammar import PERCENT, SyntaxPart, WordValue
-from tidegate.query.node import Aggregate, Node
+from tidegate.query.node.node import Aggregate, Node
 from tidegate.query.window import Use
 
 CONCEPT = "concept"

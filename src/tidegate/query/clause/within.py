@@ -11,7 +11,7 @@ from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.column import ENDS, EXACT
-from tidegate.query.node import Aggregate
+from tidegate.query.node.node import Aggregate
 from tidegate.query.window import Use
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from tidegate.duration import Duration, duration_us
+from tidegate.calendar.duration import Duration, duration_us
 from tidegate.errors import QueryError, near
 from tidegate.operate.join.kind import SPARK_NAMES, JoinKind
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
-from tidegate.query.join import PredicateFunction
 from tidegate.query.name import (
     EVENT_TIME,
     NamedExpr,
@@ -24,8 +23,9 @@ from tidegate.query.name import (
     resolve,
     spark_name,
 )
-from tidegate.query.node import Node, project
-from tidegate.query.unnest import Unnest
+from tidegate.query.node.join import PredicateFunction
+from tidegate.query.node.node import Node, project
+from tidegate.query.node.unnest import Unnest
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TupleWindow, whole_rows
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidegate.duration import Duration, duration_us
+from tidegate.calendar.duration import Duration, duration_us
 from tidegate.errors import QueryError
-from tidegate.query.asof import AsOf
 from tidegate.query.expression import Expression
 from tidegate.query.name import SideName, column, conjuncts, resolve
-from tidegate.query.node import Node
-from tidegate.query.paired import SIDES
+from tidegate.query.node.asof import AsOf
+from tidegate.query.node.node import Node
+from tidegate.query.node.paired import SIDES
 
 COMPARISONS = {("backward", True): ">=", ("backward", False): ">"}
 COMPARISONS |= {("forward", True): "<=", ("forward", False): "<"}

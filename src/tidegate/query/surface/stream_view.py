@@ -9,7 +9,7 @@ from typing import NoReturn
 from tidegate.errors import QueryError
 from tidegate.query.expression import Expression
 from tidegate.query.name import find_name
-from tidegate.query.node import Input, Node
+from tidegate.query.node.node import Input, Node
 from tidegate.query.typing import UnknownKernel
 from tidegate.remote.scheme import shown
 from tidegate.schema import type_name

@@ -1,7 +1,7 @@
 """Refuses functions whose value does not depend on the tuple alone, such as RAND and NOW.
 
 A replayed batch must give the same rows. Functions are looked up by name here; Spark is asked about
-functions that have no name here (`execute/spark/sql_session.py`).
+functions that have no name here (`execute/spark/session/sql_session.py`).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from tidegate.calendar.microsecond import UNITS_US
 from tidegate.errors import QueryError, near
 from tidegate.expression.tree import Literal
-from tidegate.microsecond import UNITS_US
 from tidegate.query.types.coercion import SPAN, UnknownKernel
 
 _UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}

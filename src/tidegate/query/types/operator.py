@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from tidegate.calendar.microsecond import DAY_US
 from tidegate.errors import QueryError
 from tidegate.expression.digits import (
     WIDEST,
@@ -14,7 +15,6 @@ from tidegate.expression.digits import (
 )
 from tidegate.expression.kind import is_numeric, kind
 from tidegate.expression.tree import SIGNS, Call, Expr, Literal
-from tidegate.microsecond import DAY_US
 from tidegate.query.types.coercion import (
     BOOL,
     DATE,

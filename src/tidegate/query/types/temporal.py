@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import UNITS_US
 from tidegate.errors import QueryError
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Expr, Literal
-from tidegate.microsecond import UNITS_US
 from tidegate.query.types.coercion import (
     DATE,
     INT,

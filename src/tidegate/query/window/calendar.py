@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
-from tidegate.duration import Duration, Months, duration_text, duration_us
+from tidegate.calendar.duration import Duration, Months, duration_text, duration_us
+from tidegate.calendar.local_time import UNITS, check_zone
+from tidegate.calendar.microsecond import DAY_US, UNITS_US
 from tidegate.errors import QueryError
-from tidegate.local_time import UNITS, check_zone
-from tidegate.microsecond import DAY_US, UNITS_US
 from tidegate.query.window.window import Use, Window
 
 _WEEK_US = UNITS_US["week"]

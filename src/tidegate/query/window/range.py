@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import Duration, Months, duration_text, window_text
+from tidegate.calendar.duration import Duration, Months, duration_text, window_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, RangeValue, SyntaxPart, TextValue
 from tidegate.query.window.calendar import CalendarWindow, lengths_of, no_alignment

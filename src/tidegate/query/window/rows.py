@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import rows_text
+from tidegate.calendar.duration import rows_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import CountValue, SyntaxPart
 from tidegate.query.row_key import RowKey

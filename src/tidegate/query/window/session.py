@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from tidegate.duration import Duration, duration_text, duration_us, session_text
+from tidegate.calendar.duration import Duration, duration_text, duration_us, session_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, SyntaxPart
 from tidegate.query.name import WINDOW

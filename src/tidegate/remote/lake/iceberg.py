@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 
 from pyarrow.fs import FileSystem
 
-from tidegate import disk
 from tidegate.remote.disk import VARIABLES
 from tidegate.remote.folder import DataFolder, TreeFolder
 from tidegate.remote.lake.delta import STORE_PARAMETERS
@@ -23,6 +22,7 @@ from tidegate.remote.lake.local_folder import LocalFolder
 from tidegate.remote.lake.uri import SQLITE, LakeUri, catalog_file
 from tidegate.remote.object_uri import endpoint_said, object_place
 from tidegate.remote.scheme import is_object_uri, refuse_keys
+from tidegate.storage import disk
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tidegate import disk
 from tidegate.remote.folder import Entry
-from tidegate.whole_file import sync_names, whole_file
+from tidegate.storage import disk
+from tidegate.storage.whole_file import sync_names, whole_file
 
 
 class LocalFolder:

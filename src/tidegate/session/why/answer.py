@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import time_text
 from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError, near
-from tidegate.microsecond import time_text
-from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.query.output import Output
-from tidegate.session.rerun import RecordedRun
-from tidegate.session.row_difference import value_of
+from tidegate.session.verification.rerun import RecordedRun
+from tidegate.session.verification.row_difference import value_of
 from tidegate.session.why.explanation import Explanation, Wanted, explained, hashes
 from tidegate.session.why.runs import Seen, TracedQuery
 from tidegate.session.why.span import TupleSpan
 from tidegate.session.why.version import with_versions
+from tidegate.sink.folder.written_rows import EventSpan, rows_of
 from tidegate.sink.json import encoded
-from tidegate.sink.written_rows import EventSpan, rows_of
 from tidegate.sql.condition import read_condition
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from tidegate.errors import StateError
 from tidegate.query.clause.column import EXACT
-from tidegate.query.graph import bottom_up
-from tidegate.query.join import Join
-from tidegate.query.limit import Limit
-from tidegate.query.node import Node, Top
-from tidegate.query.over import Lead, Over
-from tidegate.query.table_join import TableJoin
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.join import Join
+from tidegate.query.node.limit import Limit
+from tidegate.query.node.node import Node, Top
+from tidegate.query.node.over import Lead, Over
+from tidegate.query.node.table_join import TableJoin
 from tidegate.query.trace import WHY, UntracedError, table_rows, traced, traced_tables
 from tidegate.session.why.frame import of_frames
 from tidegate.session.why.origin import TupleId, ids_of
@@ -26,7 +26,7 @@ from tidegate.session.why.reduce import reduced
 from tidegate.session.why.rewrite import rewritten
 from tidegate.session.why.runs import StreamTuples, TracedQuery, with_ids
 from tidegate.session.why.span import TupleSpan
-from tidegate.sink.digest import row_hashes
+from tidegate.sink.digest.digest import row_hashes
 
 MOST_TUPLES = 100_000
 """Among so many tuples, at most, those of a row are looked for that the query does not tell of."""

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from tidegate.connector import Int64s
 from tidegate.query.name import NamedExpr
-from tidegate.query.node import Project
-from tidegate.query.over import RANGE, ROWS, LagCall, LeadCall, Over, OverCall, RankCall
+from tidegate.query.node.node import Project
+from tidegate.query.node.over import RANGE, ROWS, LagCall, LeadCall, Over, OverCall, RankCall
 from tidegate.query.trace import WHY, Traced, joined
 from tidegate.session.why.origin import TupleId, ids_of, made_of
 from tidegate.session.why.runs import TracedQuery
 from tidegate.session.why.span import TupleSpan, times_of
-from tidegate.sink.digest import row_hashes
+from tidegate.sink.digest.digest import row_hashes
 
 
 def of_frames(

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.operate.join.kind import INNER
-from tidegate.query.join import Join
 from tidegate.query.name import NamedExpr, SideName
-from tidegate.query.node import Project
+from tidegate.query.node.join import Join
+from tidegate.query.node.node import Project
 from tidegate.query.trace import WHY, Traced, joined
 from tidegate.session.why.origin import TupleId, ids_of, made_of
 from tidegate.session.why.runs import TracedQuery

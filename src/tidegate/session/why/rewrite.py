@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate.query.graph import bottom_up
-from tidegate.query.node import Node
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.node import Node
 
 Rule = Callable[[Any, Sequence[Node]], Node | None]
 """What takes the place of a node over its rewritten children; None keeps it over them."""

@@ -14,7 +14,7 @@ from tidegate.driver.connection import Connection, connections_of
 from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.name import EVENT_TIME, NamedExpr, column
-from tidegate.query.node import Input, Node, Project
+from tidegate.query.node.node import Input, Node, Project
 from tidegate.query.output import Output
 from tidegate.query.trace import WHY, joined, traced
 from tidegate.session.launch import prepare

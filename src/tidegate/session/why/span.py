@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Int64s
-from tidegate.query.aggregation import Aggregate
-from tidegate.query.asof import AsOf
-from tidegate.query.dedup import Dedup
-from tidegate.query.graph import bottom_up
-from tidegate.query.join import Join
-from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, WINDOW
-from tidegate.query.node import Node
-from tidegate.query.over import Lead, Over
-from tidegate.query.process import ProcessNode
+from tidegate.query.node.aggregation import Aggregate
+from tidegate.query.node.asof import AsOf
+from tidegate.query.node.dedup import Dedup
+from tidegate.query.node.graph import bottom_up
+from tidegate.query.node.join import Join
+from tidegate.query.node.limit import Limit
+from tidegate.query.node.node import Node
+from tidegate.query.node.over import Lead, Over
+from tidegate.query.node.process import ProcessNode
 
 
 @dataclass(frozen=True)

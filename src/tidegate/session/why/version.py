@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.batch import from_bytes
-from tidegate.query.node import Node
+from tidegate.query.node.node import Node
+from tidegate.query.node.table_join import TableJoin
 from tidegate.query.table import TableDef
-from tidegate.query.table_join import TableJoin
 from tidegate.session.why.rewrite import rewritten
 from tidegate.session.why.span import TupleSpan
 from tidegate.state.manifest import Manifest

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from tidegate.duration import duration_text, duration_us
+from tidegate.calendar.duration import duration_text, duration_us
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.kafka.address import KafkaAddress
 from tidegate.kafka.schema_registry import check_url
 from tidegate.sink.address import Address
-from tidegate.sink.form import NONFINITE, REFUSE
+from tidegate.sink.folder.form import NONFINITE, REFUSE
 from tidegate.sink.kafka.record import AVRO, FORMATS
 
 PARAMETERS = (

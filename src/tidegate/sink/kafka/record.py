@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidegate.clock import utc_now
 from tidegate.sink.csv import csv_text
-from tidegate.sink.form import Form
+from tidegate.sink.folder.form import Form
 from tidegate.sink.json import encoded, objects
 from tidegate.sink.kept import KeptParts
 from tidegate.sink.receipt import Part, Receipt

@@ -21,7 +21,7 @@ from tidegate.kafka.client import library, make_admin, reason
 from tidegate.kafka.schema_registry import SchemaRegistry
 from tidegate.kafka.wire import header
 from tidegate.sink.address import Address
-from tidegate.sink.form import Form
+from tidegate.sink.folder.form import Form
 from tidegate.sink.kafka.avro import avro_schema, avro_values
 from tidegate.sink.kafka.marker import Marker, marked_topics
 from tidegate.sink.kafka.option import SIDES, KafkaOptions, parsed

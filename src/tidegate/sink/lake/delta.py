@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.clock import utc_now
 from tidegate.remote.folder import DataFolder
 from tidegate.remote.lake.delta import LOG, DeltaPlace
@@ -31,6 +30,7 @@ from tidegate.sink.lake.table import (
     LakeTable,
     TableState,
 )
+from tidegate.storage import disk
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -16,7 +16,6 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.errors import OptionError
 from tidegate.remote.folder import DataFolder
 from tidegate.remote.lake.iceberg import IcebergFiles, IcebergPlace
@@ -32,6 +31,7 @@ from tidegate.sink.lake.table import (
     LakeTable,
     TableState,
 )
+from tidegate.storage import disk
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from tidegate import schedule
 from tidegate.batch import BatchId
+from tidegate.calendar.microsecond import FIRST_US, LAST_US
 from tidegate.errors import SinkError
-from tidegate.microsecond import FIRST_US, LAST_US
 from tidegate.remote.reason import reason
-from tidegate.sink.form import Form
+from tidegate.sink.folder.form import Form
 from tidegate.sink.lake.table import LakeFiles, alike
 from tidegate.sink.receipt import Part, Receipt
 

@@ -30,6 +30,7 @@ from tidegate.remote.folder import DataFolder
 from tidegate.remote.lake.uri import LakeUri
 from tidegate.remote.reason import reason
 from tidegate.sink.address import Address
+from tidegate.sink.folder.refusal import part_lost
 from tidegate.sink.lake.part import (
     SIDE,
     STATS,
@@ -50,7 +51,6 @@ from tidegate.sink.lake.table import (
 )
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
-from tidegate.sink.refusal import part_lost
 
 _log = logging.getLogger(__name__)
 

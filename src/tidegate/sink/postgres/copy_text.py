@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.era import first_far, is_far
+from tidegate.calendar.era import first_far, is_far
+from tidegate.calendar.microsecond import DAY_US
 from tidegate.errors import SinkError
 from tidegate.leaf import each_leaf
-from tidegate.microsecond import DAY_US
 from tidegate.sink.json import encoded
 from tidegate.sink.postgres.column import is_array
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from tidegate.calendar.microsecond import read_us, time_text
 from tidegate.errors import SourceError
-from tidegate.microsecond import read_us, time_text
 from tidegate.remote.scheme import scheme_of, shown
 
 FROM, FROM_HISTORY, LATEST = "from", "history", "latest"

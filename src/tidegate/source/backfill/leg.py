@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.calendar.microsecond import time_text
 from tidegate.connector import Bools, Int64s, OuterReader, Reader, Rows, Source
 from tidegate.errors import SourceError
-from tidegate.microsecond import time_text
 
 
 class TimeSpan(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import time_text
 from tidegate.errors import SourceError, near
-from tidegate.microsecond import time_text
 from tidegate.schema import event_times
 from tidegate.source.backfill.history import HistoryConnector
 from tidegate.source.backfill.leg import LegSource, TimeSpan

@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import SECOND_US
 from tidegate.connector import Int64s
-from tidegate.microsecond import SECOND_US
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow

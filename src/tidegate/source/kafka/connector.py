@@ -10,11 +10,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate import schedule
+from tidegate.calendar.microsecond import read_us
 from tidegate.clock import Clock
 from tidegate.connector import Connector
 from tidegate.errors import SourceError, near
 from tidegate.kafka.address import KafkaAddress
-from tidegate.microsecond import read_us
 from tidegate.schema import check_time
 from tidegate.source.kafka.column import asked_columns
 from tidegate.source.kafka.decode import CarryLimits, TopicDecoder

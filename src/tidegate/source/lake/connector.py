@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.arrival import BEFORE
 from tidegate.batch import MAX_US
 from tidegate.connector import Connector, ListedSource, Source
@@ -27,6 +27,7 @@ from tidegate.source.format import FileUse
 from tidegate.source.lake.log import EARLIEST, FROM, LATEST, Added, LakeLog, Start
 from tidegate.source.lake.parquet import FORMAT
 from tidegate.source.subscription import Subscription
+from tidegate.storage import disk
 
 _SIDE_BY_SIDE = 16
 """How many footers are read at once on another file system."""

@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.errors import RunError, SourceError
 from tidegate.remote.disk import remote_path
 from tidegate.remote.lake.delta import LOG, DeltaPlace
@@ -24,6 +23,7 @@ from tidegate.source.lake.connector import LakeConnector
 from tidegate.source.lake.log import EARLIEST, FROM, LATEST, Added, LakeLog, Start
 from tidegate.source.mark import readable
 from tidegate.source.partition import Constants, Partitions
+from tidegate.storage import disk
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import read_us
 from tidegate.errors import GateError, SourceError
-from tidegate.microsecond import read_us
 from tidegate.source.partition import Constants
 
 EARLIEST, LATEST = "earliest", "latest"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.errors import GateError, OptionError, RunError, SourceError, near
 from tidegate.kafka.schema_registry import RegisteredSchema, SchemaRegistry
 from tidegate.kafka.wire import HEADER_BYTES, schema_id
 from tidegate.source.message.value import ValueLayout, ValueLook
 from tidegate.source.shape import check_lossless, spelling
+from tidegate.storage import disk
 
 OPTIONS = ("registry", "subject", "version", "schema")
 

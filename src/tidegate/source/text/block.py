@@ -15,13 +15,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate import disk
 from tidegate.connector import Int64s
 from tidegate.errors import GateError, RunError
 from tidegate.memory_limit import LIMIT, size_text
 from tidegate.source.mark import digest, unreadable
 from tidegate.source.piece import PieceIndex
 from tidegate.source.text.compression import NONE, read_unpacked
+from tidegate.storage import disk
 
 BLOCK_BYTES = 2 * 2**20
 """The largest size of a block, which blocks soon reach. Larger ones are parsed no faster, and each

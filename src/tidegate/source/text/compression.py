@@ -13,10 +13,10 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.errors import RunError, SourceError
 from tidegate.remote.reason import is_of_server
 from tidegate.source.mark import digest, unreadable
+from tidegate.storage import disk
 
 NONE = "none"
 SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}

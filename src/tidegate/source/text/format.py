@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Bools, Int64s, joined_times
 from tidegate.source.format import FileFormat, FileProbe, Look, NewFile
@@ -21,6 +20,7 @@ from tidegate.source.text.dialect import Dialect
 from tidegate.source.text.encoding import beginning
 from tidegate.source.text.layout import TextLayout
 from tidegate.source.text.source import TextFacts
+from tidegate.storage import disk
 
 
 @dataclass(frozen=True)

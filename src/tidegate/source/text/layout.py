@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.connector import Bools, Int64s, Reader, Reject, Rows, check_columns
 from tidegate.errors import GateError
 from tidegate.schema import event_times
@@ -22,6 +21,7 @@ from tidegate.source.text.block import Block, Records, lines_in, read_bytes
 from tidegate.source.text.compression import NONE
 from tidegate.source.text.dialect import Dialect
 from tidegate.source.text.encoding import split_encoded, to_utf8
+from tidegate.storage import disk
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidegate.calendar.microsecond import DAY_US
 from tidegate.errors import OptionError
-from tidegate.microsecond import DAY_US
 from tidegate.schema import TIME
 
 _MONTHS = tuple(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate import disk, schedule
+from tidegate import schedule
 from tidegate.arrival import Floats, Growth
 from tidegate.clock import Clock
 from tidegate.connector import Bools, Int64s
@@ -34,6 +34,7 @@ from tidegate.source.piece import PieceIndex
 from tidegate.source.text.block import Block, BlockIndex, FileRewritten, read_bytes
 from tidegate.source.text.compression import NONE, digest_unpacked
 from tidegate.source.text.layout import TextLayout, TextReader, read_block
+from tidegate.storage import disk
 
 _ROTATED = (
     "Put the new rows behind the old ones, in one file at this path, and start again. Where files "

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import Token, TokenType
 
+from tidegate.calendar.microsecond import UNITS_US
 from tidegate.errors import QueryError
-from tidegate.microsecond import UNITS_US
 from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.sql.advice.refusal import PROCESS
 from tidegate.sql.advice.slip import place_of

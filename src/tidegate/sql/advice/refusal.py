@@ -17,7 +17,7 @@ from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.query.types.spelling import spelling, sql_text
 from tidegate.sql.call import SKIPPERS
 from tidegate.sql.function import ignores_nulls, is_aggregate, takes_order
-from tidegate.sql.join_kind import SQL_KINDS, join_words
+from tidegate.sql.relation.join_kind import SQL_KINDS, join_words
 
 EXPLODES = ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER")
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."

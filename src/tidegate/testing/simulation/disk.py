@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
-from tidegate.disk import Path, Status
+from tidegate.storage.disk import Path, Status
 from tidegate.testing.simulation.node import (
     File,
     Named,
@@ -51,7 +51,7 @@ CHANGES = (
 
 
 class SimDisk:
-    """A `tidegate.disk.Disk` in memory; its caller is the running process of the schedule.
+    """A `tidegate.storage.disk.Disk` in memory; its caller is the running process of the schedule.
 
     `fail` may raise an OSError for an operation, given its name and path. `written` returns the
     part of a write that reaches the file. `room_bytes` is how much may still be written, None for

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tidegate.disk import Path
+from tidegate.storage.disk import Path
 
 PAGE_BYTES = 256
 """The unit that is written or lost as a whole; small, because simulated files are small."""

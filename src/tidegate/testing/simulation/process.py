@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate.memory import MEMORY
 from tidegate.operate import opened
-from tidegate.state import segment
+from tidegate.state.segment import segment
 
 
 class Killed(BaseException):

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.batch import BatchId
-from tidegate.driver.metrics import Summary
 from tidegate.driver.options import RunOptions
+from tidegate.driver.report.metrics import Summary
 from tidegate.errors import TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.query.output import Output

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from tidegate import disk, schedule
+from tidegate import schedule
+from tidegate.storage import disk
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.process import SimulatedProcess
 from tidegate.testing.simulation.schedule import SimFuture, SimSchedule

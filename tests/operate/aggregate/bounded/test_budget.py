@@ -12,24 +12,24 @@ import pyarrow as pa
 import pytest
 
 from tests.driver.scene import SCHEMA, loop_of, memory, plan_of
-from tidegate.driver.status import status_of
+from tidegate.driver.report.status import status_of
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.drawn import Drawing, Drawn, drawn_rows
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
-from tidegate.operate.aggregate.release import released
-from tidegate.operate.aggregate.sampled import Sampling
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane_window import PaneWindow
+from tidegate.operate.aggregate.sample.drawn import Drawing, Drawn, drawn_rows
+from tidegate.operate.aggregate.sample.release import released
+from tidegate.operate.aggregate.sample.sampled import Sampling
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.group import Groups
-from tidegate.plan.lower import lower
+from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import AggregateCall, aggregate, median, quantile
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
-from tidegate.query.node import Aggregate, Input
+from tidegate.query.node.node import Aggregate, Input
 from tidegate.query.window import TimeWindow
 from tidegate.sink.memory import MemorySink
 

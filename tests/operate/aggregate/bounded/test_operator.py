@@ -8,7 +8,7 @@ import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of
 from tidegate.driver.loop import Loop
-from tidegate.driver.status import status_of
+from tidegate.driver.report.status import status_of
 from tidegate.sink.memory import MemorySink
 from tidegate.testing import sampled_means
 

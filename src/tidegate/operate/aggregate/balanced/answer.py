@@ -23,7 +23,7 @@ from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sampled import Sampled, lowest_rows
+from tidegate.operate.aggregate.sample.sampled import Sampled, lowest_rows
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask
 

@@ -18,7 +18,7 @@ from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane.pane import AggregateSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,15 +33,15 @@ from tidegate.operate.aggregate.balanced.survey import (
     bins_of,
 )
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
-from tidegate.operate.aggregate.folding import Folding
 from tidegate.operate.aggregate.function import states_in
-from tidegate.operate.aggregate.pane import AggregateSpec, named_states
+from tidegate.operate.aggregate.pane.folding import Folding
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork, MapWork, Share
-from tidegate.state.segment import Segment
+from tidegate.state.segment.segment import Segment
 
 
 @dataclass(frozen=True)

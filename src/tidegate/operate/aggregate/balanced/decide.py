@@ -15,9 +15,9 @@ from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.survey import bins_in
 from tidegate.operate.aggregate.estimate import DEVIATION, QUANTILES, VARIANCE
-from tidegate.operate.aggregate.pane import AggregateSpec, close_steps
-from tidegate.operate.kernels.exact_sum import covariances, round_sums
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, close_steps
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
+from tidegate.operate.kernels.sum.exact_sum import covariances, round_sums
 
 
 class Surveyed:

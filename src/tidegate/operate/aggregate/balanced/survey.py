@@ -20,13 +20,13 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
-from tidegate.operate.aggregate.folding import BY_INSTANCE, BY_MAP
-from tidegate.operate.aggregate.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.pane.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.keeper import CELLS
 from tidegate.operate.kernels.group import Groups, dense, pack, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.sum.total import sum_integers
 from tidegate.route.bucket import hash_of
 from tidegate.route.survey import LEAST_BINS
 

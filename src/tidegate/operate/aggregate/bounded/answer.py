@@ -37,7 +37,7 @@ from tidegate.operate.aggregate.estimate import (
     OWN,
     QUANTILES,
 )
-from tidegate.operate.aggregate.pane import AggregateSpec, named_states
+from tidegate.operate.aggregate.pane.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import dense, rank

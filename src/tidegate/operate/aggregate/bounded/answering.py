@@ -17,9 +17,9 @@ from tidegate.approx.decision import Promise
 from tidegate.approx.error import Metric
 from tidegate.approx.error_scale import Absolute, Relative, Scale
 from tidegate.approx.rank import rank_rows
-from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.sample.drawn import DRAWN
 
 MOST_ROWS = 10_000
 """The largest sample without a budget: beyond it exact sums are much cheaper."""

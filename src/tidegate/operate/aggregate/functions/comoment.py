@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.aggregate.functions.exact_sums import ExactSums
-from tidegate.operate.kernels.exact_sum import correlations, covariances
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.sum.exact_sum import correlations, covariances
 
 _X, _Y = 0, 1
 

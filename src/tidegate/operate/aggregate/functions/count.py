@@ -11,7 +11,7 @@ from tidegate.operate.aggregate.definition import ANYTHING, BOOLEAN, AggregateFu
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, valid
-from tidegate.operate.kernels.total import slide_integers, sum_integers
+from tidegate.operate.kernels.sum.total import slide_integers, sum_integers
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.exact_sum import (
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.sum.exact_sum import (
     KEPT_SUM,
     add_sums,
     slide_sums,
     sum_products,
     sum_values,
 )
-from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, floats, valid
-from tidegate.operate.kernels.total import slide_integers, sum_integers
+from tidegate.operate.kernels.sum.total import slide_integers, sum_integers
 
 
 class ExactSums:

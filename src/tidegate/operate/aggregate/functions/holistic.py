@@ -28,8 +28,8 @@ from tidegate.operate.kernels.order import (
     ordered,
     valid,
 )
-from tidegate.operate.kernels.slide import Sliding, distinct_counts
 from tidegate.operate.kernels.sort import sorted_rows, sorted_values
+from tidegate.operate.kernels.window.slide import Sliding, distinct_counts
 
 
 @dataclass(frozen=True)

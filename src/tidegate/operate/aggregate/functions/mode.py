@@ -14,7 +14,7 @@ from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, canonical, ordered, valid
 from tidegate.operate.kernels.sort import sorted_rows
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.sum.total import sum_integers
 
 
 @dataclass(frozen=True)

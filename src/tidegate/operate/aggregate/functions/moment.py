@@ -11,8 +11,8 @@ import pyarrow as pa
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.aggregate.functions.exact_sums import ExactSums
-from tidegate.operate.kernels.exact_sum import covariances
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.sum.exact_sum import covariances
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, floats, valid
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.sum.total import sum_integers
 
 VALUES, MEAN, VARIANCE = FIELDS = "values", "mean", "variance"
 """The fields of a result: how many values there are, their mean, and their sample variance."""

@@ -11,11 +11,11 @@ import pyarrow as pa
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.aggregate.functions.exact_sums import ExactSums
-from tidegate.operate.kernels.exact_sum import round_sums
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, flat, valid
-from tidegate.operate.kernels.total import (
+from tidegate.operate.kernels.sum.exact_sum import round_sums
+from tidegate.operate.kernels.sum.total import (
     add_limbs,
     carry,
     divide_limbs,

@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.calendar.microsecond import DAY_US
 from tidegate.connector import Int64s
 from tidegate.leaf import uuid_texts
-from tidegate.microsecond import DAY_US
 from tidegate.schema import TIME
 from tidegate.source.message.avro.arrow import arrow_type, members_of, single_type
 from tidegate.source.message.avro.default import default_bytes

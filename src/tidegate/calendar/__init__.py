@@ -1,0 +1,1 @@
+"""Times as the engine counts them: microseconds, durations, and local days and months."""

@@ -1,0 +1,1 @@
+"""The commands of `tidegate`: one module each, named as the command."""

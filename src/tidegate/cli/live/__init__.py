@@ -1,0 +1,1 @@
+"""Shows a query while it runs: the view on a terminal, and the address of its page."""

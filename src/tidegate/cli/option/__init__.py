@@ -1,0 +1,1 @@
+"""Reads what is given on the command line: values, queries, outputs and targets."""

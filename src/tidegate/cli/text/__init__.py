@@ -1,0 +1,1 @@
+"""Writes what commands have found: text for people, or JSON."""

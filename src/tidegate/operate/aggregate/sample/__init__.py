@@ -1,0 +1,1 @@
+"""Samples as states of aggregate functions, for answers within an error."""

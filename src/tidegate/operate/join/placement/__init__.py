@@ -1,0 +1,1 @@
+"""Divides a join among instances: who stores a tuple, who sees it, and who finds its pairs."""

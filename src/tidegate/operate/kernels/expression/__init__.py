@@ -1,0 +1,1 @@
+"""Evaluates expressions over columns, with the results and the failures of Spark SQL."""

@@ -1,0 +1,1 @@
+"""Finds pairs of rows: by ranges, by keys, by predicates, and nearest in time."""

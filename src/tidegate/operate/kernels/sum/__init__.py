@@ -1,0 +1,1 @@
+"""Exact sums: the same bits for any order and division of the rows."""

@@ -1,0 +1,1 @@
+"""Lowers logical nodes to physical subqueries: one module for each kind of node."""

@@ -1,0 +1,1 @@
+"""Tables in a plan: where joins look rows up, and what Spark computes before that."""

@@ -1,0 +1,1 @@
+"""Runs queries again, or beside each other, and compares their rows."""

@@ -1,0 +1,1 @@
+"""Results as files in a folder: of this machine, of an object store or elsewhere."""

@@ -1,0 +1,1 @@
+"""Functions OVER the rows of a partition, and filters by the rank in it."""

@@ -1,0 +1,1 @@
+"""What FROM names: streams, queries, tables, lists, and the joins between them."""

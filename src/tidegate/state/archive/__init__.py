@@ -1,0 +1,1 @@
+"""Keeps and reads the states of earlier batches."""

@@ -1,0 +1,1 @@
+"""Segments: immutable files of rows by bucket, written, read in pieces, cached, compacted."""
