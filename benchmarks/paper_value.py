@@ -86,7 +86,9 @@ def values(path: str, result: str, given: Reports = _NONE) -> list[Any]:
 
 
 def _inside(of: Any, step: str) -> Iterator[Any]:
-    if step == "*":
+    if of is None:  # nor was what would be in it
+        yield None
+    elif step == "*":
         yield from of.values() if isinstance(of, dict) else of
     elif step == "#":
         yield from (float(key) for key in of)

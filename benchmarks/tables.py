@@ -41,7 +41,7 @@ import spear_groups
 import strategy_costs
 import sustained
 from determinism import page as determinism_page
-from measure import HERE, RESULTS
+from measure import HERE, PICTURES, RESULTS
 
 import kafka
 
@@ -155,8 +155,10 @@ def filled(page: str) -> str:
 
 
 def fill(page: str) -> None:
-    """Put the tables of the last reports into a page."""
-    (DOCS / page).write_text(filled(page), encoding="utf-8")
+    """Put the tables of the last reports into a page; beside them where they are not to be kept."""
+    to = PICTURES / page
+    to.parent.mkdir(exist_ok=True)
+    to.write_text(filled(page), encoding="utf-8")
 
 
 def _filled(found: re.Match[str], of: dict[str, Table]) -> str:
