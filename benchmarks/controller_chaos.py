@@ -35,9 +35,9 @@ from typing import Any
 import numpy as np
 from measure import write_report
 
+from tidegate.elastic.auto.forecast import MOST_MEMORY
 from tidegate.elastic.auto.policy import ByTarget
-from tidegate.elastic.auto.setting import MOST_MEMORY
-from tidegate.elastic.budget.asked import AskedInstances
+from tidegate.elastic.budget.instance_need import AskedInstances
 from tidegate.elastic.budget.ledger import BudgetHolder, BudgetLedger
 from tidegate.elastic.simulated_query import (
     SimulatedBatch,

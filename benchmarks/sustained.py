@@ -52,7 +52,7 @@ from measure import (
 from skew import BAND, DOMAIN, PASSING
 from sweep import sweep_arguments
 
-from tidegate.model.sizing.sustained import CLOSE, highest_rate
+from tidegate.model.sizing.rate_search import CLOSE, highest_rate
 
 __all__ = ["CLOSE", "highest", "latency"]
 

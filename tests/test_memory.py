@@ -19,7 +19,7 @@ from tidegate.memory import (
     bytes_of,
     default_bytes,
 )
-from tidegate.operate import kept
+from tidegate.operate import instance_cache
 from tidegate.operate.join.chain import run_index
 from tidegate.source.piece import PIECES
 from tidegate.state.segment import segment
@@ -194,7 +194,7 @@ class TestMemory:
 
 
 def test_all_that_a_process_keeps_is_in_its_memory() -> None:
-    caches = (PIECES, kept._VALUES, run_index._INDEXES, segment._remote)
+    caches = (PIECES, instance_cache._VALUES, run_index._INDEXES, segment._remote)
     assert {id(c) for c in caches} <= {id(c) for c in MEMORY._caches}
     assert sum(c.share for c in MEMORY._caches) == 1
 

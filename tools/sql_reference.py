@@ -22,7 +22,7 @@ from tidegate.operate.aggregate.definition import (
 )
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.operate.kernels.expression.expression import evaluate
-from tidegate.query.typing import bind
+from tidegate.query.binder import bind
 from tidegate.schema import TIME, type_name
 from tidegate.sql.dialect import Tidegate
 

@@ -17,7 +17,7 @@ from tidegate.driver.report.latency import Quantiles
 from tidegate.execute.runner import TaskCounts
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.extent import Extent
-from tidegate.model.live.expected import Expectation
+from tidegate.model.live.expectation import Expectation
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"

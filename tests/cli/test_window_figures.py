@@ -15,7 +15,7 @@ from tidegate.cli.main import invoke
 from tidegate.driver.report.status import status_of
 from tidegate.driver.report.window_log import newest_figures
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.route.registry import partitioner_of
 
 PACKETS = """

@@ -14,7 +14,7 @@ from tests.driver.scene import memory, table
 from tests.session.test_query import until
 from tidegate.clock import SystemClock
 from tidegate.control.address import RECORD, ControlAddress, write_record
-from tidegate.dashboard.watched import KILLED, SILENT_S, CheckpointQuery, is_running
+from tidegate.dashboard.query_view import KILLED, SILENT_S, CheckpointQuery, is_running
 from tidegate.driver.journal.files import JournalFiles, line_batch, read_status
 from tidegate.driver.journal.reader import JournalReader
 from tidegate.errors import CheckpointError, RunError

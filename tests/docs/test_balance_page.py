@@ -5,7 +5,7 @@ from __future__ import annotations
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import code, rows
-from tidegate.operate.aggregate.balanced.figures import BALANCED_SHOWN, POINTLESS_SHOWN
+from tidegate.operate.aggregate.balanced.trimming_figures import BALANCED_SHOWN, POINTLESS_SHOWN
 
 PATH = "docs/balance.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from tests.docs.block import ROOT
 from tidegate.errors import UnavailableError
 from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.plan.lowering.lower import lower
+from tidegate.query.binder import bind
 from tidegate.query.definition import StreamDef
 from tidegate.query.output import Output
 from tidegate.query.types.form import ALIASES, EXTRACTS
 from tidegate.query.types.function import FUNCTIONS
-from tidegate.query.typing import bind
 from tidegate.schema import TIME
 from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind as bind_script

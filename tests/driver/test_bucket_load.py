@@ -28,7 +28,7 @@ from tidegate.execute.local import LocalRunner
 from tidegate.execute.runner import JobRunner
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.node.node import StreamDef
 from tidegate.query.output import Output, single

@@ -19,7 +19,7 @@ from tidegate.errors import CheckpointError, LostOutputError
 from tidegate.operate.join.state import BY_KEY
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single

@@ -20,7 +20,7 @@ from tidegate.elastic.policy import Decision
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.model.observation import BatchCadence, Observation
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.options import PlanOptions
 from tidegate.query.node.node import StreamDef
 from tidegate.route.registry import partitioner_of

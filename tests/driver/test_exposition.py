@@ -28,7 +28,7 @@ from tidegate.driver.metric.registry import FAMILIES
 from tidegate.driver.report.latency import LatencyLog
 from tidegate.elastic.request import Request, Scale
 from tidegate.gate.answer_time import AnsweredTuples
-from tidegate.model.live.expected import Expectation
+from tidegate.model.live.expectation import Expectation
 
 Series = dict[str, float]
 ROWS: list[Row] = [(float(i), "abc"[i % 3], i) for i in range(60)]

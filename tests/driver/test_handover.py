@@ -28,9 +28,9 @@ from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
 from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.aggregate.state import read_panes
+from tidegate.operate.instance_cache import Kept
+from tidegate.operate.instance_cache import forget as forget_kept
 from tidegate.operate.join.chain.stored_segment import StoredSegments
-from tidegate.operate.kept import Kept
-from tidegate.operate.kept import forget as forget_kept
 from tidegate.operate.operator import InstanceWork
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink

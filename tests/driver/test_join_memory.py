@@ -15,7 +15,7 @@ from tests.property.course import IN_MEMORY
 from tests.property.test_kept import watched
 from tidegate.elastic.request import Request, Scale
 from tidegate.memory import MEMORY
-from tidegate.operate import opened
+from tidegate.operate import segment_cache
 from tidegate.operate.join import instance as join
 from tidegate.operate.join.chain import chain, memory, stored_segment
 from tidegate.state.segment.segment import Segment, read_segment
@@ -66,7 +66,7 @@ def run(
         reads[-1] += 1
         return read_segment(*arguments, **named)
 
-    for module in (stored_segment, opened):
+    for module in (stored_segment, segment_cache):
         patch.setattr(module, "read_segment", read)
     given = {"batch_rows": 12, "rows": 110, "method": method, "rate": 8, "domain": 9}
     parts = []
@@ -151,7 +151,7 @@ def test_who_only_loses_buckets_reads_nothing(
         read.append(segment.name)
         return read_segment(store, segment, *arguments, **named)
 
-    for module in (stored_segment, opened):
+    for module in (stored_segment, segment_cache):
         monkeypatch.setattr(module, "read_segment", noted)
     loop.controls.ask(Request(Scale(3)))
     loop.step()

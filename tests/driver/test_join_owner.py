@@ -11,7 +11,7 @@ import pytest
 from tests.driver.test_join_state import BANDS, EQUAL, loop_of
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import Request, Scale
-from tidegate.operate import kept, opened
+from tidegate.operate import instance_cache, segment_cache
 from tidegate.operate.join import instance, match, state, tuple_order
 from tidegate.operate.join.chain import run_index
 from tidegate.operate.join.placement import division
@@ -23,9 +23,9 @@ SIZES = {"rows": 60_000, "rate": 8_000, "domain": 16_000}
 
 def new_process() -> None:
     """Go on as one that has searched nothing yet."""
-    kept.forget()
+    instance_cache.forget()
     run_index._INDEXES.clear()
-    opened._OPENED._kept.clear()
+    segment_cache._OPENED._kept.clear()
 
 
 def to_the_switch(sql: str, folder: Path) -> tuple[Loop, Any]:

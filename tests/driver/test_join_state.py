@@ -18,7 +18,7 @@ from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.output import single
 from tidegate.session.launch import prepare

@@ -11,7 +11,7 @@ import pytest
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tidegate.memory import MEMORY, Allowance
 from tidegate.operate.aggregate import state as pane_state
-from tidegate.operate.kept import _VALUES
+from tidegate.operate.instance_cache import _VALUES
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment.segment import read_segment
 

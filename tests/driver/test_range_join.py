@@ -23,7 +23,7 @@ from tidegate.operate.join.placement import survey
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Result, Share
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place

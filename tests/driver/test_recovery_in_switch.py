@@ -21,7 +21,7 @@ from tidegate.elastic.scripted import Scripted
 from tidegate.execute import local
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.task import run_instance
-from tidegate.operate.kept import forget
+from tidegate.operate.instance_cache import forget
 from tidegate.sink.memory import MemorySink
 
 SLIDING = "SELECT k, SUM(v) AS v FROM s [RANGE 12 SECONDS SLIDE 4 SECONDS] GROUP BY k"

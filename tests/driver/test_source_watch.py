@@ -15,7 +15,7 @@ from tidegate.model.observation import Observation
 from tidegate.model.operation import Lookback, Operation
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.output import Output
 from tidegate.source.generator import open_generator
 from tidegate.testing import ManualClock

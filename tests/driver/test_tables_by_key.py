@@ -20,7 +20,7 @@ from tidegate.driver.table_capture import capture, version_of, with_keys
 from tidegate.errors import SourceError
 from tidegate.memory import Allowance
 from tidegate.operate.table_join.deal import Dealing
-from tidegate.operate.table_join.held import DealtVersion
+from tidegate.operate.table_join.table_versions import DealtVersion
 from tidegate.plan.explain import explain
 from tidegate.plan.lowering.lower import lower
 from tidegate.plan.table.use import TableLimit, TableRoom, table_uses, tables_shown

@@ -21,7 +21,7 @@ from tidegate.elastic.handover import (
     relieved,
 )
 from tidegate.errors import OptionError
-from tidegate.route.former import Position
+from tidegate.route.former_owner import Position
 from tidegate.route.mapping import even, recorded, restored, switched
 from tidegate.route.reach import Reach
 

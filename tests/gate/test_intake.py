@@ -14,9 +14,9 @@ from tests.oracle.gate import PlainSource, plain_frontier
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector
 from tidegate.errors import GateError, SourceError
-from tidegate.gate.again import Goal, rewound
 from tidegate.gate.extent import silent_of
 from tidegate.gate.intake import Intake
+from tidegate.gate.rewind import Goal, rewound
 
 
 @dataclass

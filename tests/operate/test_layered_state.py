@@ -18,7 +18,7 @@ from tidegate.driver.compactor import Compactor
 from tidegate.operate.aggregate.state import PANES, PaneKeeper
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.layered_state import HIDES, distinct, found
-from tidegate.operate.process import entry, stored
+from tidegate.operate.process import entry, segment_rows
 from tidegate.operate.process.entry import (
     ENTRY,
     HEAD,
@@ -28,7 +28,7 @@ from tidegate.operate.process.entry import (
     table_of,
 )
 from tidegate.operate.process.key import StoredEntry, span_of
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.segment_rows import StoredState
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
 from tidegate.state.segment.compaction import FOREVER, choose
@@ -123,7 +123,7 @@ def few_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some names have the same number."""
     first = span_of(b"x:")[0]
     monkeypatch.setattr(entry, "entry_of", lambda name: first + sum(name) % 50)
-    monkeypatch.setattr(stored, "entry_of", entry.entry_of)
+    monkeypatch.setattr(segment_rows, "entry_of", entry.entry_of)
 
 
 def put(

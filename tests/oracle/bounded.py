@@ -26,7 +26,7 @@ from tidegate.approx.error import combined
 from tidegate.approx.moments import Moments
 from tidegate.approx.replicate import PARTS, agrees, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
-from tidegate.operate.aggregate.bounded.own import PART_ROWS
+from tidegate.operate.aggregate.bounded.user_aggregate import PART_ROWS
 from tidegate.operate.aggregate.estimate import (
     DRAWN_QUANTILES,
     DRAWN_VALUES,

@@ -20,6 +20,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.process.definition import CALLS
+from tidegate.query.binder import bind, bind_predicate
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName
 from tidegate.query.node.join import Join
 from tidegate.query.node.node import (
@@ -36,7 +37,6 @@ from tidegate.query.node.node import (
     data_names,
     types_of,
 )
-from tidegate.query.typing import bind, bind_predicate
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TimeWindow, TupleWindow
 from tidegate.route.bucket import bucket_of

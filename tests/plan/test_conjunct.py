@@ -20,7 +20,7 @@ from tidegate.expression.tree import Expr, describe
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, PairInterval
 from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.plan.join.conjunct import Conjunct, intervals_of
-from tidegate.query.typing import UnknownKernel, bind_predicate
+from tidegate.query.binder import UnknownKernel, bind_predicate
 from tidegate.schema import TIME
 
 KINDS: Mapping[str, pa.DataType] = {

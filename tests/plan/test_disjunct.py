@@ -14,7 +14,7 @@ from tests.plan.test_conjunct import TYPES
 from tidegate.expression.tree import Call, Column, Expr, Literal, describe
 from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.plan.join.disjunct import MOST, certain, ways_of
-from tidegate.query.typing import bind_predicate
+from tidegate.query.binder import bind_predicate
 
 BOOL = pa.bool_()
 

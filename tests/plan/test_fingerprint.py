@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tests.query.catalog import CALLS, RIDES, STREAMS, sql, stream
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col
 from tidegate.query.node.node import Input, StreamDef

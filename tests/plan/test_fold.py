@@ -7,7 +7,7 @@ import sqlglot
 
 from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.plan.fold import fold
-from tidegate.query.typing import bind
+from tidegate.query.binder import bind
 from tidegate.schema import TIME
 
 I32 = pa.int32()

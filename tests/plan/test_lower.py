@@ -19,12 +19,12 @@ from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.port import OrderKey, Port
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import ARROW, SPARK, Edge, Plan, Subquery
 from tidegate.query.aggregate import count
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.expression import col
 from tidegate.query.node.node import Filter, Input
-from tidegate.query.typing import UnknownKernel
 from tidegate.route.registry import partitioner_of
 from tidegate.schema import TIME
 from tidegate.testing import sampled_means

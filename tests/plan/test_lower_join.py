@@ -18,13 +18,13 @@ from tidegate.operate.port import Port
 from tidegate.plan.explain import explain
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan, Subquery
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.definition import StreamDef
 from tidegate.query.expression import left, right
 from tidegate.query.node.node import Input
 from tidegate.query.output import Output
-from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME
 
 HOUR = "[RANGE 1 HOUR]"

@@ -10,8 +10,8 @@ from sqlglot import exp
 from tests.query.catalog import CALLS, ODD, RIDES, sql
 from tidegate.plan.physical import Edge
 from tidegate.plan.pushdown import EarlierRows, Leaf, push_down
+from tidegate.query.binder import bind
 from tidegate.query.node.node import Aggregate, Input, Node, StreamDef
-from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
 RESULT = EarlierRows(

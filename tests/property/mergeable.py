@@ -16,7 +16,7 @@ from tests.property.queries import SCHEMA, Query, spec_of, uris_of
 from tests.query.catalog import stream
 from tidegate.operate.process.definition import Process
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.node.node import Input, StreamDef
 

@@ -17,7 +17,7 @@ from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.node.node import StreamDef
 from tidegate.query.output import single

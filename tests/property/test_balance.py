@@ -23,7 +23,7 @@ from tidegate.elastic.handover import HANDOVERS
 from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import (
     AggregateCall,

@@ -29,7 +29,7 @@ from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import (
     AggregateCall,

@@ -18,7 +18,7 @@ from tests.property.test_handover import plan_of
 from tests.property.test_partitioners import NAMES, small_splits
 from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.route.registry import partitioner_of
 
 __all__ = ["small_splits"]

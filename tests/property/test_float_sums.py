@@ -18,7 +18,7 @@ from tests.driver.scene import loop_of
 from tests.operate.aggregate.test_split_keys import Scattered
 from tests.oracle.function import float_sum, nearest
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.definition import StreamDef
 from tidegate.query.output import single
 from tidegate.schema import TIME

@@ -23,7 +23,7 @@ from tests.property.strategies import POSITIVE, Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, share
 from tidegate.elastic.handover import HANDOVERS, WINDOW
 from tidegate.plan.join.method import JoinOptions
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 
 WHERE = joined(

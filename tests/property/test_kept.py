@@ -15,8 +15,8 @@ from tests.property.course import run
 from tests.property.queries import WINDOWED
 from tests.property.strategies import Scenario, crowded, scenarios
 from tidegate.operate.aggregate import state as pane_state
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.join import instance as join_instance
-from tidegate.operate.kept import Kept
 from tidegate.operate.session import state as session_state
 from tidegate.operate.tuple_window import state as tuple_state
 from tidegate.plan.physical import Plan

@@ -14,7 +14,7 @@ from tests.property.test_determinism import bits, share
 from tests.property.test_partitioners import NAMES, PARTIALS, plan_of, restless, small_splits
 from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.route.registry import partitioner_of
 
 __all__ = ["restless", "small_splits"]

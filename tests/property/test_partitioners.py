@@ -22,7 +22,7 @@ from tidegate.elastic.handover import HANDOVERS
 from tidegate.elastic.policy import Decision
 from tidegate.model.observation import Observation
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan
 from tidegate.route.registry import PARTITIONERS, partitioner_of
 from tidegate.route.selection import PartitionerChoice

@@ -17,7 +17,7 @@ from tests.property.test_handover import plan_of
 from tests.property.test_kept import same
 from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS, WINDOW
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 
 SEEDS = seeds(max(2, settings.default.max_examples // 50))
 

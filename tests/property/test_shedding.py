@@ -25,7 +25,7 @@ from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
 from tidegate.elastic.handover import HANDOVERS
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.physical import Plan, Prefix
 from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink

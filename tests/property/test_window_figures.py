@@ -20,10 +20,10 @@ from tests.property.test_partitioners import NAMES
 from tidegate.driver.report.status import status_of
 from tidegate.driver.report.window_log import KEPT_WINDOWS
 from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.pane.folding import BY_MAP
+from tidegate.operate.aggregate.pane.fold_placement import BY_MAP
 from tidegate.operate.operator import MapWork, Share
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.route.registry import partitioner_of
 
 RANGE_S = 6

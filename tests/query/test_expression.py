@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import QueryError
 from tidegate.operate.kernels.expression.expression import evaluate
+from tidegate.query.binder import bind
 from tidegate.query.expression import Expression, call, col, left, lit, right, to_node
-from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
 a, b = col("a"), col("b")

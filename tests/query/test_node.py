@@ -11,6 +11,7 @@ from sqlglot import exp, parse_one
 from tests.query.catalog import CALLS, ODD, RIDES
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.expression import Expression
 from tidegate.query.name import column
 from tidegate.query.node.graph import has
@@ -29,7 +30,6 @@ from tidegate.query.node.node import (
     data_names,
     project,
 )
-from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.schema import TIME
 

@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.cli.command import sustainable as surface
 from tidegate.cli.main import invoke
-from tidegate.model.sizing.sustained import CLOSE, RateSearch, highest_rate
+from tidegate.model.sizing.rate_search import CLOSE, RateSearch, highest_rate
 from tidegate.session.calibration.sustain import RateTry, SustainSetup, paced
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.testing import ManualClock

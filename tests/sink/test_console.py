@@ -13,7 +13,7 @@ from tests.sink.output import commit, opened, rows, started
 from tidegate.batch import BatchId
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.side_text import SideText
 from tidegate.state.store import Store
 

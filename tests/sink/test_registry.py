@@ -16,7 +16,7 @@ from tidegate.sink.console import ConsoleSink
 from tidegate.sink.folder.files import FileSink
 from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, as_sink, of
 

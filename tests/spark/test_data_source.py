@@ -14,7 +14,7 @@ import pytest
 import tidegate as tg
 from tests.docs.block import blocks
 from tidegate.execute.result_place import result_place
-from tidegate.sink.folder.published import NONE, Published
+from tidegate.sink.folder.folder_reader import NONE, Published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ from sqlglot import exp
 from tests.spark.expression_cases import EXPRESSIONS, ROWS, SPARK_ONLY, TYPES
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.kernels.expression.expression import evaluate
-from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.schema import TIME
 from tidegate.sql.dialect import Tidegate
 

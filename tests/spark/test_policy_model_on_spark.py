@@ -20,7 +20,7 @@ from tidegate.schedule import Threads
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.testing import ManualClock
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from tests.query.catalog import STREAMS
 from tidegate.errors import UserError
+from tidegate.query.binder import bind as bind_expression
 from tidegate.query.types.form import FORMS
-from tidegate.query.typing import bind as bind_expression
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind
 from tidegate.sql.dialect import TidegateParser, parse

@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "a merged group is trimmed only where all of its parts are to be",
-        "operate/aggregate/functions/held.py",
+        "operate/aggregate/functions/held_tuples.py",
         "trimmed = np.bincount(groups.codes[flags], minlength=groups.n) > 0",
         "trimmed = np.bincount(groups.codes[flags], minlength=groups.n) > groups.n",
         _TESTS,

@@ -24,14 +24,14 @@ MUTANTS = (
     ),
     Mutant(
         "a user's aggregate has no exact result to fall back on",
-        f"{_BOUNDED}/own.py",
+        f"{_BOUNDED}/user_aggregate.py",
         "look.result, ~decision.by_sample & ~whole)",
         "look.result, ~decision.by_sample & whole)",
         _TESTS,
     ),
     Mutant(
         "a user's aggregate takes its first look for enough",
-        f"{_BOUNDED}/own.py",
+        f"{_BOUNDED}/user_aggregate.py",
         "learned = np.where(needed > 0, np.clip(needed, first, most), most)",
         "learned = first",
         _TESTS,

@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a policy says that it wants is not heard",
-        "elastic/budget/asked.py",
+        "elastic/budget/instance_need.py",
         "if decision.wanted is not None:",
         "if decision.wanted is not None and decision.requests:",
         "tests/session/test_budget.py",

@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a list is in the order in which partial results are merged",
-        "operate/aggregate/functions/gathered.py",
+        "operate/aggregate/functions/collection.py",
         "if not _ascending(sort_keys):",
         "if groups.n < 0:",
         "tests/operate/aggregate/test_pane.py",

@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "a checkpoint goes on by another file with the schema",
-        "source/message/registered.py",
+        "source/message/schema_lookup.py",
         'if saved.get("digest") != digest:',
         'if saved.get("digest") is None:',
         _AVRO,

@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a row that hides an entry does not",
-        "operate/process/stored.py",
+        "operate/process/segment_rows.py",
         "found[name] = None if hides else StoredEntry(*row)",
         "found[name] = StoredEntry(*row)",
         "tests/operate/process/test_state.py",

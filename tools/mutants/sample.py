@@ -28,14 +28,14 @@ MUTANTS = (
     ),
     Mutant(
         "tuples of which all arguments are NULL are sampled",
-        "operate/aggregate/sample/sampled.py",
+        "operate/aggregate/sample/sample_state.py",
         "masks = [valid(column) for column in arguments] if self.skips_null else []",
         "masks = [valid(column) for column in arguments] if not arguments else []",
-        "tests/operate/aggregate/test_sampled.py tests/operate/aggregate/test_coverage.py",
+        "tests/operate/aggregate/test_sample_state.py tests/operate/aggregate/test_coverage.py",
     ),
     Mutant(
         "a sample that disagrees with the exact means of its arguments is relied on",
-        "operate/aggregate/bounded/own.py",
+        "operate/aggregate/bounded/user_aggregate.py",
         "relied_on = relied_on & (found.agrees(sizes) | whole)",
         "relied_on = relied_on | whole",
         "tests/operate/aggregate/test_coverage.py",
@@ -49,10 +49,10 @@ MUTANTS = (
     ),
     Mutant(
         "a merged sample forgets the tuples that were not sampled",
-        "operate/aggregate/sample/sampled.py",
+        "operate/aggregate/sample/sample_state.py",
         "tuples = sum_integers(groups, states[0].to_numpy())\n",
         "tuples = np.bincount(groups.codes, list_sizes(states[1]), groups.n).astype(np.int64)\n",
-        "tests/operate/aggregate/test_sampled.py",
+        "tests/operate/aggregate/test_sample_state.py",
     ),
     Mutant(
         "samples are not corrected for a finite population",

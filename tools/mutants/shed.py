@@ -10,7 +10,7 @@ _STRATA = "tests/approx/test_stratum.py"
 MUTANTS = (
     Mutant(
         "a group with too few kept tuples is answered without its spare ones",
-        "operate/aggregate/shed/represented.py",
+        "operate/aggregate/shed/concept_aggregate.py",
         "        if int(sizes.sum()):",
         "        if int(sizes.sum()) and kept.all():",
         _TESTS,

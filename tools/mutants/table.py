@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "a part of a large table ends before its last key",
-        "operate/table_join/dealt.py",
+        "operate/table_join/table_parts.py",
         "np.append(np.searchsorted(hashes, starts), len(hashes))",
         "np.append(np.searchsorted(hashes, starts), len(hashes) - 1)",
         _INDEX,

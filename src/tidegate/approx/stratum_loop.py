@@ -1,4 +1,4 @@
-"""The compiled loop of strata: from tuples in order of panes, the positions of those kept.
+"""Selects, in a compiled loop, the rows to keep from each stratum; tuples come in order of panes.
 
 Pane after pane: a tuple that is below the limit, or lower than the few lowest of its group so far,
 is a candidate. Of a large group few are, about k ln(n / k) of n. At the end of the pane it is known

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from tidegate.cli import hashtags
-from tidegate.cli.called import called_as, python
 from tidegate.cli.live.watch import run_until_signal, view_of
 from tidegate.cli.option.option import read_query
 from tidegate.cli.option.query_text import QueryText
+from tidegate.cli.program_name import called_as, python
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.options import RunOptions
 from tidegate.driver.report.metrics import BatchReport, Summary
@@ -25,7 +25,7 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.session import Session
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.protocol import Sink
 
 TAXI = """\

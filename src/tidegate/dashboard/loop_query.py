@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control.command import answer
-from tidegate.dashboard.watched import is_running
+from tidegate.dashboard.query_view import is_running
 from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.loop import Loop

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import schedule
-from tidegate.dashboard.watched import CheckpointQuery
+from tidegate.dashboard.query_view import CheckpointQuery
 from tidegate.driver.journal.files import read_status
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.json_text import json_text

@@ -22,7 +22,7 @@ from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import DeniedError, Guard
-from tidegate.dashboard.watched import MOST_BATCHES, WatchedQuery, is_running
+from tidegate.dashboard.query_view import MOST_BATCHES, WatchedQuery, is_running
 from tidegate.driver.exposition.text import wanted, written
 from tidegate.driver.journal.files import line_batch
 from tidegate.errors import OptionError, TidegateError

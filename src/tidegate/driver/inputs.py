@@ -13,11 +13,11 @@ from tidegate.clock import Clock
 from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.options import RunOptions
-from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.cut import Cut
 from tidegate.gate.extent import Extent, Holder, InletReach, reaches_of, silent_of
 from tidegate.gate.intake import Intake
+from tidegate.gate.rewind import Goal, rewound
 from tidegate.plan.physical import Plan
 from tidegate.schedule import beside
 from tidegate.state.manifest import Manifest

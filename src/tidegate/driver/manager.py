@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.budget.asked import AskedInstances
 from tidegate.elastic.budget.budget import NO_BUDGET, QueryBudget
 from tidegate.elastic.budget.claim import claim_of
+from tidegate.elastic.budget.instance_need import AskedInstances
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request

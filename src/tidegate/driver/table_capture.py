@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.operate.table_join.deal import Dealing
-from tidegate.operate.table_join.dealt import DealtTable, rows_of_part
-from tidegate.operate.table_join.held import DealtVersion, TableVersion
+from tidegate.operate.table_join.table_parts import DealtTable, rows_of_part
+from tidegate.operate.table_join.table_versions import DealtVersion, TableVersion
 from tidegate.plan.table.use import TableLimit, TableUse
 from tidegate.query.table import LargeTable, TableContent
 from tidegate.state.store import Store

@@ -20,7 +20,7 @@ from tidegate.driver.table_capture import (
     with_keys,
 )
 from tidegate.errors import CheckpointError, StateError, TidegateError
-from tidegate.operate.table_join.held import FOLDER, DealtVersion, TableVersion
+from tidegate.operate.table_join.table_versions import FOLDER, DealtVersion, TableVersion
 from tidegate.plan.physical import Plan
 from tidegate.plan.table.use import TableLimit, TableRoom, table_uses, whole_first
 from tidegate.query.table import TableContent, TableDef

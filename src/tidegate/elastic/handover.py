@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.calendar.duration import duration_text
 from tidegate.errors import OptionError
-from tidegate.route.former import Former, Position
+from tidegate.route.former_owner import Former, Position
 from tidegate.route.mapping import Mapping
 from tidegate.route.reach import Reach
 

@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
-from tidegate.named import parameters_of
+from tidegate.named_parameters import parameters_of
 
 POLICIES: dict[str, str] = {
     "fixed": "tidegate.elastic.fixed:Fixed",

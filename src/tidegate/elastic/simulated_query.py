@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.auto.setting import cadence_text
+from tidegate.elastic.auto.forecast import cadence_text
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.batch_run import Course

@@ -16,10 +16,10 @@ from tidegate.execute.remote_rows import RemoteRows
 from tidegate.memory import ANY, Allowance
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import WindowFigures
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
-from tidegate.operate.table_join.held import DealtVersion, HeldTables, TableVersion
+from tidegate.operate.table_join.table_versions import DealtVersion, HeldTables, TableVersion
 from tidegate.plan.physical import Edge, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.protocol import PartWriter

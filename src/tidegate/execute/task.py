@@ -42,8 +42,8 @@ from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.operate.spill import spilling
-from tidegate.operate.table_join.held import HeldTables
 from tidegate.operate.table_join.join import PlacedRows, join_tables
+from tidegate.operate.table_join.table_versions import HeldTables
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.spans import Spans, added

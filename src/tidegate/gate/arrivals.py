@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import ListedSource, Source
 from tidegate.errors import GateError, SourceError
-from tidegate.gate.again import Goal
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import WatchedFolder
 from tidegate.gate.inlet import Absent, Inlet
 from tidegate.gate.names import ListedFile, NameLog
 from tidegate.gate.orders import ConsumedOrders
+from tidegate.gate.rewind import Goal
 from tidegate.gate.track import Track
 from tidegate.state.store import Store
 

@@ -1,4 +1,4 @@
-"""Holds the sources of one folder that are not being read: unread ones and consumed ones."""
+"""Tracks the unread and consumed sources of one folder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WatchedFolder:
         self._next: int = saved["order"] + 1 if saved else 0
         self._consumed = ConsumedOrders(log["orders"])
         self._again = ConsumedOrders(log.get("again", ()))
-        """The orders that were consumed by a batch that runs again (see `again`), or before it."""
+        """The orders that were consumed by a batch that runs again (see `rewind`), or before it."""
         self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
         self._opened = opened
         self._unread: list[Unread] = []

@@ -10,7 +10,6 @@ from typing import Any
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector
 from tidegate.errors import GateError, near
-from tidegate.gate.again import Goal
 from tidegate.gate.ahead import CutAhead, GateMarks
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.arrivals import Arrivals
@@ -20,6 +19,7 @@ from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Inlet, tracks_in_order
+from tidegate.gate.rewind import Goal
 from tidegate.gate.track import Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store

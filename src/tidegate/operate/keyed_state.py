@@ -17,8 +17,8 @@ from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.kernels.window.window import expand
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork, MapWork, Share
+from tidegate.operate.segment_cache import mapped_segments
 from tidegate.route.bucket import hash_of
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment.segment import Segment, read_segment, write_segment

@@ -24,12 +24,12 @@ from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import PaneFigures, ShownFigure, ToldWindow, Values, WindowFigures
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.group import stable_order
 from tidegate.operate.port import Port
-from tidegate.operate.table_join.held import HeldTables
-from tidegate.route.former import Position
+from tidegate.operate.table_join.table_versions import HeldTables
+from tidegate.route.former_owner import Position
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
 from tidegate.route.reach import Reach

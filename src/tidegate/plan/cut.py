@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
 from tidegate.plan.share import joined_before_shedding, shared_nodes
 from tidegate.query.node.node import Branch, Filter, Input, Node, Project, TableJoin, Top
-from tidegate.query.node.paired import Paired
+from tidegate.query.node.stream_pair import Paired
 
 
 @dataclass(frozen=True)

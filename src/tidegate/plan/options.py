@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidegate.errors import OptionError
-from tidegate.operate.aggregate.pane.folding import FOLDINGS
+from tidegate.operate.aggregate.pane.fold_placement import FOLDINGS
 from tidegate.plan.join.method import AUTO, JoinOptions
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER

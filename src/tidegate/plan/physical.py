@@ -17,7 +17,7 @@ from tidegate.query.row_key import NO_KEY, RowKey
 from tidegate.query.table import TableDef
 
 if TYPE_CHECKING:
-    from tidegate.plan.compatibility.recorded import RecordedQuery
+    from tidegate.plan.compatibility.query_record import RecordedQuery
 
 ARROW = "arrow"
 SPARK = "spark"

@@ -24,11 +24,11 @@ from tidegate.plan.pushdown import EarlierRows, Leaf, Origin, Results, below
 from tidegate.plan.table.leaf import TableLeaf
 from tidegate.plan.table.lookup import bound_lookups
 from tidegate.plan.table.spark import Lifting
+from tidegate.query.binder import UnknownKernel, bind, bind_predicate
 from tidegate.query.check import AFTER_WINDOW, bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr, column, is_plain
 from tidegate.query.node.node import Node
-from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import check_own_types, foreign_part, type_name
 
 Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
+from tidegate.query.binder import UnknownKernel, bind, bind_predicate
 from tidegate.query.name import EVENT_TIME
 from tidegate.query.types.coercion import common
-from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from functools import reduce
 
 from sqlglot import exp
 
+from tidegate.query.binder import UnknownKernel, bind_predicate
 from tidegate.query.check import types_of
 from tidegate.query.name import canonical, substitute
 from tidegate.query.node.node import Aggregate, Filter, Node
-from tidegate.query.typing import UnknownKernel, bind_predicate
 
 
 def having_over(aggregate: Aggregate, conditions: Sequence[exp.Expression]) -> Node:

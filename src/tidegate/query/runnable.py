@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.node.node import Node
 from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView
-from tidegate.query.typing import UnknownKernel
 
 READ_AT_MOST = 1_000_000
 """Input rows that a preview reads unless told otherwise."""

@@ -58,7 +58,7 @@ from tidegate.query.surface.stream_view import not_a_name
 from tidegate.query.surface.table import Table, definition_of, table_join
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import read_window
-from tidegate.query.windowed import Windowed
+from tidegate.query.windowed_stream import Windowed
 
 _JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
 

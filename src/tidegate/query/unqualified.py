@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.query.clause.column import KEPT
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
 from tidegate.query.node.node import Branch, Filter, Node, Project, TableJoin, result_columns
-from tidegate.query.node.paired import Paired
+from tidegate.query.node.stream_pair import Paired
 
 
 def unqualified(node: Node) -> Node:

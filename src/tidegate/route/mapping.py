@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tidegate.batch import EpochId
 from tidegate.errors import OptionError
-from tidegate.route.former import Former
+from tidegate.route.former_owner import Former
 
 Numbers = npt.NDArray[np.signedinteger[Any]]
 

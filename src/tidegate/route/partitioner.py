@@ -18,7 +18,7 @@ from tidegate.route.mapping import Mapping
 
 if TYPE_CHECKING:
     from tidegate.route.ledger import Ledger
-    from tidegate.route.sent import Sent
+    from tidegate.route.send_counts import Sent
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

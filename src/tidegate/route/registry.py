@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from tidegate.errors import OptionError, near
-from tidegate.named import parameters_of
+from tidegate.named_parameters import parameters_of
 from tidegate.route.auto import Auto
 from tidegate.route.hash import Hash
 from tidegate.route.load_aware import (

@@ -15,16 +15,16 @@ from tidegate.driver.options import RunOptions
 from tidegate.driver.report.window_log import WindowDigest
 from tidegate.operate.aggregate.shed.figures import share_within
 from tidegate.plan.physical import Plan
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.node.node import Node
 from tidegate.query.output import Output
 from tidegate.query.surface.data_frame import as_pandas, as_polars
-from tidegate.query.typing import UnknownKernel
 from tidegate.schema import type_name
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.shown import first_rows_text
+from tidegate.sink.value_format import first_rows_text
 
 _BATCH_ROWS = 10_000
 _ERRORS = (0.01, 0.05, 0.1)

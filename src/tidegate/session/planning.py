@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.connector import Connector
 from tidegate.errors import OptionError
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.plan.options import AUTO, DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.node.graph import has

@@ -9,12 +9,12 @@ from typing import Any
 
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.plan.explain import explain
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.name import find_name
 from tidegate.query.node.node import Input, Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.runnable import READ_AT_MOST
 from tidegate.query.table import TableDef
-from tidegate.query.typing import UnknownKernel
 from tidegate.schema import type_name
 from tidegate.session.look import Preview, look, planned
 from tidegate.session.place import Place

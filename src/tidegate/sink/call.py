@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.batch import BatchId
 from tidegate.errors import SinkError
-from tidegate.sink.kept import DroppedSides, KeptParts, part_of, read_kept
+from tidegate.sink.checkpoint_staging import DroppedSides, KeptParts, part_of, read_kept
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
 

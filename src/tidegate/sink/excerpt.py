@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.sink.shown import ShownColumn, shown_columns
+from tidegate.sink.value_format import ShownColumn, shown_columns
 
 SHOWN_ROWS = 20
 _WIDEST_CELL = 40

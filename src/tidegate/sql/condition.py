@@ -7,8 +7,8 @@ import sqlglot
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
+from tidegate.query.binder import bind_predicate
 from tidegate.query.name import as_expression, canonical
-from tidegate.query.typing import bind_predicate
 
 
 def read_condition(text: str, schema: pa.Schema, where: str) -> Expr:

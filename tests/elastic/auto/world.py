@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from math import inf, sqrt
 
 from tidegate.elastic.auto.evidence import Evidence, Saved, SubqueryEvidence
+from tidegate.elastic.auto.forecast import Setting
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
 from tidegate.elastic.auto.remedy import RemedyChoice
-from tidegate.elastic.auto.setting import Setting
 from tidegate.model.observation import BatchCadence, ShedSeen, SplitSeen
 
 FIXED_S = 0.02

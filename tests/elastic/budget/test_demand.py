@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.elastic.auto.world import World
 from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.budget.asked import AskedInstances
+from tidegate.elastic.budget.instance_need import AskedInstances
 from tidegate.elastic.budget.ledger import BudgetHolder, BudgetLedger
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Scale

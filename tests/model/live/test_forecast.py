@@ -14,7 +14,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.elastic.by_model import ByModel
 from tidegate.model.control.saso import Saso
-from tidegate.model.live.expected import Expectation, ForecastSecond, ForecastSummary, time_text
+from tidegate.model.live.expectation import Expectation, ForecastSecond, ForecastSummary, time_text
 from tidegate.plan.lowering.lower import lower
 from tidegate.query.output import Output
 from tidegate.schedule import Threads

@@ -27,9 +27,9 @@ from tidegate.operate.aggregate.choice import (
 )
 from tidegate.operate.aggregate.merging import FINISHED, PARTS
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
-from tidegate.operate.kept import forget
+from tidegate.operate.instance_cache import forget
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.route import auto
 from tidegate.route.registry import partitioner_of
 from tidegate.route.selection import PartitionerChoice

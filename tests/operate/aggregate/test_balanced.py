@@ -16,7 +16,7 @@ from tidegate.driver.report.metrics import Summary
 from tidegate.operate.aggregate.balanced.answer import Balanced, balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
-from tidegate.operate.aggregate.functions.held import Held
+from tidegate.operate.aggregate.functions.held_tuples import Held
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.kernels.group import Groups
 from tidegate.plan.lowering.lower import lower

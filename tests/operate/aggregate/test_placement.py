@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of
-from tidegate.operate.aggregate.pane.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane.fold_placement import BY_INSTANCE, BY_MAP
 from tidegate.operate.aggregate.placement import PLACEMENTS, placement_of
 from tidegate.route.hash import BY_HASH
 from tidegate.route.registry import PARTITIONERS, partitioner_of

@@ -21,7 +21,7 @@ from tidegate.operate.kernels.group import Groups
 from tidegate.operate.process.definition import Process
 from tidegate.plan.explain import explain
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.node.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of

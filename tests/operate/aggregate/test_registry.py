@@ -15,17 +15,17 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate import registry
 from tidegate.operate.aggregate.definition import AggregateFunction, WithinFunction
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.functions.gathered import TRACED
-from tidegate.operate.aggregate.functions.held import HELD
+from tidegate.operate.aggregate.functions.collection import TRACED
+from tidegate.operate.aggregate.functions.held_tuples import HELD
+from tidegate.operate.aggregate.functions.raw_arguments import UNFOLDED
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.total import COUNTED_MEAN
-from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.process import PROCESS
-from tidegate.operate.aggregate.sample.drawn import DRAWN
-from tidegate.operate.aggregate.sample.ranked import RANKED
-from tidegate.operate.aggregate.sample.sampled import SAMPLED
+from tidegate.operate.aggregate.sample.quantile_sample import RANKED
+from tidegate.operate.aggregate.sample.sample_pool import DRAWN
+from tidegate.operate.aggregate.sample.sample_state import SAMPLED
 from tidegate.operate.aggregate.shed.candidates import CANDIDATES
-from tidegate.operate.aggregate.shed.represented import REPRESENTED
+from tidegate.operate.aggregate.shed.concept_aggregate import REPRESENTED
 from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent

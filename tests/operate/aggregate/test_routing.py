@@ -18,10 +18,10 @@ from tidegate.errors import QueryError
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.ledger import LEDGER
-from tidegate.operate.kept import forget
+from tidegate.operate.instance_cache import forget
 from tidegate.plan.explain import explain
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink

@@ -15,7 +15,7 @@ import pytest
 
 from tests.driver.scene import SCHEMA, loop_of, memory
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.definition import StreamDef
 from tidegate.query.output import single
 from tidegate.route.registry import partitioner_of

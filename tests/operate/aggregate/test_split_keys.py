@@ -32,7 +32,7 @@ from tidegate.operate.aggregate.pane.pane import (
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.plan.explain import explain
 from tidegate.plan.lowering.lower import lower
-from tidegate.plan.lowering.lowered import Choices
+from tidegate.plan.lowering.rule import Choices
 from tidegate.query.definition import StreamDef
 from tidegate.query.node.node import Node
 from tidegate.query.output import Output, single

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of, rows_of, table
-from tidegate.operate import kept
+from tidegate.operate import instance_cache
 from tidegate.sink.memory import MemorySink
 
 SQL = "SELECT {} MEDIAN(v) AS m FROM s [RANGE 4 MINUTES] {} WITH ERROR 7 PERCENT BY MEAN"
@@ -27,7 +27,7 @@ def test_what_waits_grows_slowly_with_the_batches(grouped: bool, tmp_path: Path)
         for first in range(0, len(ROWS), size):
             source.append(table(*ROWS[first : first + size]))
             if not remembers:
-                kept.forget()
+                instance_cache.forget()
             loop.step()
             most = max(most, loop.summary.as_dict()["state_bytes"])
         source.end()

@@ -16,7 +16,7 @@ from tidegate.operate.join.placement.spread import (
     RangeSpread,
 )
 from tidegate.plan.join.method import AUTO, ROUTINGS
-from tidegate.route.former import Former
+from tidegate.route.former_owner import Former
 from tidegate.route.mapping import Mapping
 
 BUCKETS = 24

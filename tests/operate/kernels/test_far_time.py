@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.kernels.expression.expression import evaluate
-from tidegate.query.typing import bind
+from tidegate.query.binder import bind
 from tidegate.schema import TIME
 from tidegate.sql.dialect import Tidegate
 

@@ -18,9 +18,9 @@ from tidegate.operate.process.entry import STATE, newest
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.key import prefix_of
 from tidegate.operate.process.operator import UserProcess
-from tidegate.operate.process.plain import encode
+from tidegate.operate.process.segment_rows import StoredState
 from tidegate.operate.process.snapshot import read
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.value_json import encode
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router
 

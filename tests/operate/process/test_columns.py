@@ -16,7 +16,7 @@ from tests.operate.process.test_state import Bucket
 from tests.oracle.process import Clock, PlainColumns
 from tidegate.batch import MIN_US
 from tidegate.operate.process import columns
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.segment_rows import StoredState
 
 
 def rows(start_us: int, values: Sequence[int]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tidegate.batch import MAX_US
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import ENTRY, HEAD, StateRow, newest, table_of
 from tidegate.operate.process.key import entry_of, plain_key, prefix_of, span_of
-from tidegate.operate.process.plain import encode
+from tidegate.operate.process.value_json import encode
 
 NOON, DAY = datetime(1990, 1, 1, 12, tzinfo=UTC), timedelta(days=1)
 NUMBERS = st.integers(-(2**65), 2**65) | st.floats(allow_nan=False) | st.booleans()
@@ -95,7 +95,7 @@ def test_other_keys_are_refused(key: Any) -> None:
 PRINTED = """
 from datetime import date
 from tidegate.operate.process.key import entry_of, plain_key, prefix_of
-from tidegate.operate.process.plain import encode
+from tidegate.operate.process.value_json import encode
 
 keys = ["a", 1, 2.5, None, (1, "b"), frozenset({"a", "b", "c"}), date(2024, 1, 1)]
 names = [prefix_of("x") + encode(plain_key(key), "")[0].encode() for key in keys]

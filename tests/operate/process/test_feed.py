@@ -12,7 +12,7 @@ from tests.operate.process.stream import Row, opened, run, spec_of
 from tests.operate.process.test_advance import at, bucket
 from tidegate.batch import MIN_US
 from tidegate.errors import TaskError
-from tidegate.operate.process import feed, made_rows
+from tidegate.operate.process import feed, output_rows
 from tidegate.operate.process.advance import advance
 from tidegate.operate.process.definition import BUCKET, Process, ProcessSpec
 
@@ -48,7 +48,7 @@ def test_few_objects_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch, key
         keys, 45 * 5
     )
     monkeypatch.setattr(feed, "_AT_ONCE", 3)
-    monkeypatch.setattr(made_rows, "_AT_ONCE", 2)
+    monkeypatch.setattr(output_rows, "_AT_ONCE", 2)
     assert run(spec_of(Told, keys), rows) == wanted
 
 

@@ -34,13 +34,13 @@ from tests.operate.process.test_advance import TOTAL, at, rows_of
 from tests.operate.process.test_programs import OPERATIONS, Program
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.memory import MEMORY
-from tidegate.operate.process import entry, operator, stored
+from tidegate.operate.process import entry, operator, segment_rows
 from tidegate.operate.process.advance import advance, assign
 from tidegate.operate.process.definition import Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow, newest
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.key import span_of
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.segment_rows import StoredState
 
 MUCH = 2**30
 ROOM = st.lists(st.sampled_from([MUCH, 8_000, 3_000, 500, None]), min_size=1, max_size=6)
@@ -218,7 +218,7 @@ def test_what_is_kept_cannot_be_told_from_what_is_read(
     with pytest.MonkeyPatch.context() as patch:
         if crowded:
             patch.setattr(entry, "entry_of", collide)
-            patch.setattr(stored, "entry_of", collide)
+            patch.setattr(segment_rows, "entry_of", collide)
         read = courses(spec, rows, sorted(cuts), (), seed)
         kept = courses(spec, rows, sorted(cuts), room, seed)
     for one, other in zip(read, kept, strict=True):

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StateError
-from tidegate.operate.process.plain import NotPlain, decode, encode
 from tidegate.operate.process.snapshot import StoredHead, read, write
 from tidegate.operate.process.tuple import Tuple
+from tidegate.operate.process.value_json import NotPlain, decode, encode
 
 TUPLE = Tuple({"a": 0, "tags": 1}, 5, (1, ["x", "y"]))
 ATOMS = (

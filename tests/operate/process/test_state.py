@@ -16,15 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.oracle.process import Clock, PlainMap
 from tidegate.errors import QueryError
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process import entry, initial, stored
+from tidegate.operate.process import entry, initial, segment_rows
 from tidegate.operate.process.definition import InitialState, Process
 from tidegate.operate.process.entry import HEAD, EntryHorizon, StateRow, newest, table_of
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.initial import InitialIndex
 from tidegate.operate.process.key import span_of
-from tidegate.operate.process.plain import NotPlain, encode
+from tidegate.operate.process.segment_rows import StoredBucket, StoredState
 from tidegate.operate.process.snapshot import ObjectState
-from tidegate.operate.process.stored import StoredBucket, StoredState
+from tidegate.operate.process.value_json import NotPlain, encode
 from tidegate.schema import TIME
 from tidegate.state.segment.segment import Segment
 
@@ -113,7 +113,7 @@ class Beside(RuleBasedStateMachine):
         if self.collisions:
             few = lambda name: span_of(name[: name.index(b":") + 1])[0] + len(name) % 2  # noqa: E731
             self.patch.setattr(entry, "entry_of", few)
-            self.patch.setattr(stored, "entry_of", few)
+            self.patch.setattr(segment_rows, "entry_of", few)
         self.clock = Clock(3, 5)
         self.plain = PlainMap(self.clock, ttl_us)
         ttl = None if ttl_us is None else timedelta(microseconds=ttl_us)

@@ -26,7 +26,7 @@ from tests.operate.aggregate.stream import (
 from tests.oracle.session import sessions
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.operator import Arrival, InstanceWork
 from tidegate.operate.session.operator import (
     FOLDED_BY_INSTANCE,

@@ -18,7 +18,7 @@ from tests.operate.aggregate.stream import lines, rows_for
 from tests.operate.test_layered_state import compacted
 from tests.operate.tuple_window.test_window import COUNT, USERS, check, shuffled, specs, table
 from tests.oracle.tuple_window import tuple_windows
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_window import state as state_module

@@ -10,8 +10,8 @@ from tidegate.cli.option.value import PathText
 from tidegate.cli.stop import wait_for_signal
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import user_token
+from tidegate.dashboard.query_view import CheckpointQuery
 from tidegate.dashboard.server import DashboardServer
-from tidegate.dashboard.watched import CheckpointQuery
 
 
 @click.command()

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from tidegate.cli.called import called_as
 from tidegate.cli.command.rate_plan import RateTarget, SizedQuery, for_rates
 from tidegate.cli.command.sustainable import counts_up_to, searched
 from tidegate.cli.option.option import options, read_query, refuse_all
 from tidegate.cli.option.query_text import QueryText
 from tidegate.cli.option.value import Whole
+from tidegate.cli.program_name import called_as
 from tidegate.cli.text.answer import CommandAnswer, answers
 from tidegate.driver.metric.text import number_text
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidegate.cli.text.answer import CommandAnswer
-from tidegate.model.sizing.sustained import RateSearch
+from tidegate.model.sizing.rate_search import RateSearch
 from tidegate.plan.explain import table
 from tidegate.session.calibration.sustain import RateTry, SustainSetup, searches_json, sustainable
 

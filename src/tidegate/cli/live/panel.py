@@ -19,7 +19,7 @@ from tidegate.driver.metric.text import ms_text
 from tidegate.driver.report.metrics import BatchReport
 from tidegate.execute.runner import TaskCounts
 from tidegate.gate.extent import Extent
-from tidegate.model.live.expected import Expectation
+from tidegate.model.live.expectation import Expectation
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 from tidegate.state.epoch import counted
 from tidegate.state.inspect import size_text

@@ -15,7 +15,7 @@ from tidegate.cli.live.status import ViewStatus
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.report.metrics import BatchReport
 from tidegate.execute.runner import TaskCounts
-from tidegate.model.live.expected import Expectation
+from tidegate.model.live.expectation import Expectation
 from tidegate.sink.excerpt import Excerpt
 
 REFRESHES_PER_SECOND = 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidegate.errors import OptionError, near
 from tidegate.remote.scheme import shown, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.protocol import Formatted, SidePlaces, Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, at, class_at
 from tidegate.sink.side_text import SHOWN_ROWS, SideText

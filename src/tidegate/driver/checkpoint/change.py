@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.errors import CheckpointError, LostOutputError
 from tidegate.plan.compatibility.change import QueryChange, compared, fitted, states
-from tidegate.plan.compatibility.recorded import RecordedQuery
+from tidegate.plan.compatibility.query_record import RecordedQuery
 from tidegate.plan.physical import Plan
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store

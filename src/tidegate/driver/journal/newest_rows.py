@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.clock import Clock
 from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.metric.metric import CommittedBatch
-from tidegate.sink.shown import first_rows_text
+from tidegate.sink.value_format import first_rows_text
 
 _SHOWN_ROWS = 20
 _EVERY_S = 0.5

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidegate.driver.report.latency import LatencyLog
     from tidegate.driver.report.metrics import BatchReport, Summary
     from tidegate.gate.extent import InletReach
-    from tidegate.model.live.expected import Expectation
+    from tidegate.model.live.expectation import Expectation
     from tidegate.plan.physical import Plan
     from tidegate.state.manifest import Manifest
 

@@ -28,7 +28,7 @@ from tidegate.spans import added
 
 if TYPE_CHECKING:
     from tidegate.driver.report.metrics import BatchReport
-    from tidegate.model.live.expected import Expectation
+    from tidegate.model.live.expectation import Expectation
 
 _START = partial(SumFold, "start_seconds")
 

@@ -27,7 +27,7 @@ from tidegate.driver.report.side import side_lines
 from tidegate.driver.report.window_log import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import Backlog
-from tidegate.model.live.expected import ForecastSummary
+from tidegate.model.live.expectation import ForecastSummary
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.manifest import Manifest
 

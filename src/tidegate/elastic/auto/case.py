@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.forecast import MOST_MEMORY, LatencyForecast, Setting, forecast
 from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.auto.setting import MOST_MEMORY, LatencyForecast, Setting, forecast
 
 FIRST_SHARE = 0.5
 """No more is shed before a window has shown what error that makes."""

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.forecast import Setting
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import LONG_AGO, MachineMemory
-from tidegate.elastic.auto.setting import Setting
 from tidegate.elastic.budget.ledger import cut_text
 
 PATIENCE_S = 20.0

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.demand import FEWER, PATIENCE_S, RISING, STEP_S, cut_down, with_demand
 from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.forecast import FULL_MEMORY, Setting, change_text, forecast
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import (
     APART_S,
@@ -38,7 +39,6 @@ from tidegate.elastic.auto.remedy import (
     proposal_of,
     weighed,
 )
-from tidegate.elastic.auto.setting import FULL_MEMORY, Setting, change_text, forecast
 
 AHEAD_S = 10.0
 """How far ahead work is foreseen, while windows fill."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tidegate.elastic.auto.setting import Setting
+from tidegate.elastic.auto.forecast import Setting
 from tidegate.model.observation import BatchCadence
 
 HOLD_S = 24.0

@@ -8,9 +8,9 @@ from typing import Any
 
 from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.forecast import Setting, change_text
 from tidegate.elastic.auto.memory import APART_S, MachineMemory, PendingOutcome
 from tidegate.elastic.auto.remedy import RemedyChoice
-from tidegate.elastic.auto.setting import Setting, change_text
 
 _LEAST_JUDGED_S = 5.0
 """A change is judged no earlier, and no earlier than after three targets."""

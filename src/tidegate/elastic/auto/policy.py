@@ -11,7 +11,7 @@ from typing import Any
 from tidegate.calendar.duration import duration_us
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.auto.known import KnownQuery
+from tidegate.elastic.auto.history import KnownQuery
 from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
 from tidegate.elastic.auto.remedy import RemedyChoice

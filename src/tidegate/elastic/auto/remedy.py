@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from tidegate.elastic.auto.case import Case
-from tidegate.elastic.auto.setting import (
+from tidegate.elastic.auto.forecast import (
     FULL_MEMORY,
     MOST_LOAD,
     LatencyForecast,

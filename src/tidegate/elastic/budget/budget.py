@@ -1,4 +1,4 @@
-"""Keeps the ledger of a budget for queries that run in threads of their own."""
+"""Guards the ledger of a budget with a lock, for queries that run in threads of their own."""
 
 from __future__ import annotations
 

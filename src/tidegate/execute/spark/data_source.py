@@ -26,7 +26,7 @@ from tidegate.errors import OptionError, SourceError, near
 from tidegate.execute.result_place import result_place
 from tidegate.execute.spark.feature import AvailableNow, arrow_schema, spark_schema
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.published import NONE, Published, PublishedPart
+from tidegate.sink.folder.folder_reader import NONE, Published, PublishedPart
 from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.memory import MemorySink
 

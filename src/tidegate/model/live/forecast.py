@@ -18,7 +18,7 @@ import numpy as np
 from tidegate.model.control.controller import Limits, bounds
 from tidegate.model.control.saso import Saso, Timeline, changes, saso
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.live.expected import (
+from tidegate.model.live.expectation import (
     Expectation,
     ForecastSecond,
     ForecastSummary,

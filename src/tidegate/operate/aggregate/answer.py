@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import pyarrow as pa
 
 from tidegate.operate.aggregate.figures import MERGED_SHOWN, merged_window
-from tidegate.operate.aggregate.pane.folding import Folding
+from tidegate.operate.aggregate.pane.fold_placement import Folding
 from tidegate.operate.aggregate.pane.pane import AggregateSpec, results_of
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper

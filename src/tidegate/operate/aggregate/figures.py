@@ -25,7 +25,7 @@ from tidegate.operate.figures import (
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
-from tidegate.route.sent import Sent
+from tidegate.route.send_counts import Sent
 
 Numbers = npt.NDArray[np.signedinteger[Any]]
 

@@ -51,7 +51,7 @@ from tidegate.operate.operator import (
 from tidegate.operate.spill import Spill
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
-from tidegate.route.sent import Sent
+from tidegate.route.send_counts import Sent
 from tidegate.state.segment.segment import Segment
 
 

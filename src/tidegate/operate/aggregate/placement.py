@@ -27,7 +27,7 @@ from tidegate.operate.aggregate.choice import (
 from tidegate.operate.aggregate.figures import SENT_SHOWN
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerState, noted
-from tidegate.operate.aggregate.pane.folding import BY_MAP, Folding
+from tidegate.operate.aggregate.pane.fold_placement import BY_MAP, Folding
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import ShownFigure

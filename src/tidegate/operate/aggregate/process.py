@@ -25,9 +25,9 @@ from tidegate.operate.kernels.order import Ints, integers
 from tidegate.operate.process.calls import FIX, PLAIN
 from tidegate.operate.process.definition import Process, ProcessSpec
 from tidegate.operate.process.feed import BucketRows, FarTime, Feed
-from tidegate.operate.process.made_rows import Mistake, OutputRows
-from tidegate.operate.process.plain import NotPlain
+from tidegate.operate.process.output_rows import Mistake, OutputRows
 from tidegate.operate.process.snapshot import StoredHead, read, write
+from tidegate.operate.process.value_json import NotPlain
 
 OBJECT = pa.large_binary()
 """The type of a state: the bytes of one object, as a checkpoint has it."""

@@ -20,8 +20,8 @@ from tidegate.operate.asof.spec import GROUP, AsOfSpec
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.layered_state import LayeredKeeper, LayerHorizon, distinct, found
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
+from tidegate.operate.segment_cache import mapped_segments
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment.segment import Segment, read_segment, write_segment
 

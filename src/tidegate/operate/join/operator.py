@@ -51,7 +51,7 @@ from tidegate.operate.operator import (
     plain_names,
 )
 from tidegate.route.cell import IN_TURN, CellGrid
-from tidegate.route.former import Position
+from tidegate.route.former_owner import Position
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach

@@ -30,7 +30,7 @@ from tidegate.operate.process.definition import (
 from tidegate.operate.process.entry import StateRow, table_of
 from tidegate.operate.process.feed import BucketRows, Feed
 from tidegate.operate.process.hot import HotState
-from tidegate.operate.process.made_rows import Mistake, OutputRows
+from tidegate.operate.process.output_rows import Mistake, OutputRows
 from tidegate.route.partitioner import EVERY_BUCKET, Router
 
 

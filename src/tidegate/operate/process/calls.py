@@ -22,10 +22,10 @@ from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.feed import BucketRows, FarTime, Trigger
 from tidegate.operate.process.hot import HotBucket
-from tidegate.operate.process.made_rows import Mistake, OutputRows
-from tidegate.operate.process.plain import NotPlain
+from tidegate.operate.process.output_rows import Mistake, OutputRows
 from tidegate.operate.process.snapshot import ObjectState
 from tidegate.operate.process.state import LaterState
+from tidegate.operate.process.value_json import NotPlain
 
 TIMER_SRC = MAX_US
 """The `src` of a timer in the total order: it comes after all tuples of its time."""

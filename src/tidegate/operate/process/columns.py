@@ -25,7 +25,7 @@ from tidegate.schema import TIME, type_name
 
 if TYPE_CHECKING:
     from tidegate.operate.process.hot import HotBucket
-    from tidegate.operate.process.plain import Encoder
+    from tidegate.operate.process.value_json import Encoder
 
 Array = npt.NDArray[Any]
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Any]

@@ -21,7 +21,7 @@ from tidegate.operate.process.columns import ColumnType, HeldColumns
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
-from tidegate.operate.process.stored import StoredBucket, StoredState
+from tidegate.operate.process.segment_rows import StoredBucket, StoredState
 
 _ROW_BYTES = 320
 """About the bytes of a row beside its name and value: Python objects, and a place in a dict."""

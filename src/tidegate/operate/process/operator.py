@@ -14,7 +14,6 @@ from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.memory import MEMORY
 from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import Laps
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -34,8 +33,9 @@ from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.initial import InitialIndex
+from tidegate.operate.process.segment_rows import StoredState
 from tidegate.operate.process.snapshot import is_kept_by_attribute
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.segment_cache import mapped_segments
 from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner

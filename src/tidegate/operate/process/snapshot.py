@@ -19,7 +19,7 @@ from tidegate.errors import StateError
 from tidegate.operate.process.definition import Process, declarations_of
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.hot import HotBucket
-from tidegate.operate.process.plain import Encoder, decode, pack, unpack
+from tidegate.operate.process.value_json import Encoder, decode, pack, unpack
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")

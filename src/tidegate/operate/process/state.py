@@ -15,7 +15,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.calendar.duration import Duration, duration_text, duration_us
 from tidegate.operate.process.columns import ColumnsState, Schema
 from tidegate.operate.process.key import EntryChange, StoredEntry, plain_key, prefix_of
-from tidegate.operate.process.plain import FIXED, Encoder, decode, encode, unpacked
+from tidegate.operate.process.value_json import FIXED, Encoder, decode, encode, unpacked
 
 if TYPE_CHECKING:
     from tidegate.operate.process.hot import HotBucket

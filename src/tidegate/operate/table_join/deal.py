@@ -16,8 +16,8 @@ from tidegate.batch import write_table
 from tidegate.cancellation import between_pieces
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.spill import Spill
-from tidegate.operate.table_join.dealt import DealtTable, PartRows, bounds_of_parts
 from tidegate.operate.table_join.key import TableKey
+from tidegate.operate.table_join.table_parts import DealtTable, PartRows, bounds_of_parts
 from tidegate.state.store import Store
 
 MOST_BITS = 8

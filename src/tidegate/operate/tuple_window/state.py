@@ -17,8 +17,8 @@ from tidegate.batch import ints
 from tidegate.operate.keeper import Horizon
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.layered_state import HIDES, LayeredKeeper, distinct, found
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
+from tidegate.operate.segment_cache import mapped_segments
 from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.operate.tuple_window.window import group_of, live, newest
 from tidegate.state.bucket_set import BucketSet

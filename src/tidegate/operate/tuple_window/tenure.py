@@ -20,7 +20,7 @@ from tidegate.operate.operator import InstanceWork, MapWork, Migration, Share
 from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import TUPLES, read_ranks
 from tidegate.operate.tuple_window.window import filled, in_order, stored_tuples
-from tidegate.route.former import Position
+from tidegate.route.former_owner import Position
 from tidegate.state.segment.segment import Segment
 
 _TAIL = "tail of the stream"

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.operate.aggregate.answer import ExactAnswer
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.balance import plan_balance
 from tidegate.plan.aggregate.bound import plan_bound
 from tidegate.plan.aggregate.emit import plan_emit
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.shed import plan_pairs, plan_shed
 from tidegate.plan.aggregate.window import WindowPlan

@@ -15,11 +15,11 @@ from tidegate.operate.aggregate.balanced.batch import BalancedAnswer, PointlessA
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.functions.held import HELD
-from tidegate.operate.aggregate.sample.ranked import RANKED, Ranking
-from tidegate.operate.aggregate.sample.sampled import SAMPLED, Sampling
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.operate.aggregate.functions.held_tuples import HELD
+from tidegate.operate.aggregate.sample.quantile_sample import RANKED, Ranking
+from tidegate.operate.aggregate.sample.sample_state import SAMPLED, Sampling
 from tidegate.plan.aggregate.bound import argument_means, interval_ports
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.query.clause.balance import ALL, COSTLY, TRIMMED, Balance

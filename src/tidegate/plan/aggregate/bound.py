@@ -31,17 +31,17 @@ from tidegate.operate.aggregate.estimate import (
     QUANTILES,
 )
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.functions.raw_arguments import UNFOLDED
 from tidegate.operate.aggregate.functions.total import MEAN
-from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
-from tidegate.operate.aggregate.sample.drawn import DRAWN, Drawing
-from tidegate.operate.aggregate.sample.ranked import RANKED, ROWS, TUPLES, Ranking
-from tidegate.operate.aggregate.sample.sampled import SAMPLED, Sampling
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.operate.aggregate.sample.quantile_sample import RANKED, ROWS, TUPLES, Ranking
+from tidegate.operate.aggregate.sample.sample_pool import DRAWN, Drawing
+from tidegate.operate.aggregate.sample.sample_state import SAMPLED, Sampling
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import Ports, window_ports
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.compatibility.fingerprint import function_lines
-from tidegate.plan.compatibility.recorded import Texts
+from tidegate.plan.compatibility.query_record import Texts
 from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.name import column, field

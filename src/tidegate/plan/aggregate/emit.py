@@ -9,7 +9,7 @@ import pyarrow as pa
 from tidegate.batch import DECIDED
 from tidegate.operate.aggregate.pane.early import FINAL as COLUMN
 from tidegate.operate.aggregate.pane.early import EarlyAnswer
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.query.clause.column import FINAL

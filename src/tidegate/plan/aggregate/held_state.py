@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.process import PROCESS
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer, call_text
-from tidegate.plan.compatibility.recorded import Record, Texts
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer, call_text
+from tidegate.plan.compatibility.query_record import Record, Texts
 from tidegate.plan.compatibility.stored_name import next_number, stored_names
 from tidegate.schema import type_name
 

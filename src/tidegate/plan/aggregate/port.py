@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port, RankedRows
 from tidegate.plan.compatibility.canonical import PortForm
-from tidegate.plan.compatibility.recorded import Texts
+from tidegate.plan.compatibility.query_record import Texts
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold

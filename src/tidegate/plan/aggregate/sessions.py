@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.pane.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane.fold_placement import BY_INSTANCE, BY_MAP
 from tidegate.operate.session.early import EarlySessions, MarkedSessions
 from tidegate.operate.session.operator import FOLDED_BY_INSTANCE, FOLDED_BY_MAP, SessionFolding
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.held_state import stored_answer
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.window import WindowPlan, partitioner_by_key
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 
 _FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
 

@@ -1,9 +1,9 @@
 """Plans an aggregate that sheds: which tuples its prefixes keep, and how results are estimated.
 
 - Uniform: the ordinary aggregate runs over the kept tuples, and its results are scaled by the rate.
-- By concept: one function stands for all (`operate.aggregate.represented`), and the results of a
+- By concept: one function stands for all (`aggregate.shed.concept_aggregate`), and the results of a
   group are scaled by the group's own counts.
-- By concept total: another function stands for all (`operate.aggregate.candidates`), and a second
+- By concept total: another function stands for all (`aggregate.shed.candidates`), and a second
   subquery divides the tuples that may be kept among the groups of a window.
 
 If the rate changed inside a window, counts, sums and means are corrected by sums over the excess of
@@ -35,8 +35,8 @@ from tidegate.operate.aggregate.functions.total import (
 )
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
 from tidegate.operate.aggregate.shed.candidates import CANDIDATES, Candidacy
+from tidegate.operate.aggregate.shed.concept_aggregate import REPRESENTED, SAMPLED, Representation
 from tidegate.operate.aggregate.shed.figures import ShedAnswer
-from tidegate.operate.aggregate.shed.represented import REPRESENTED, SAMPLED, Representation
 from tidegate.operate.aggregate.shed.total import TotalAnswer
 from tidegate.operate.sieve import (
     DUE,
@@ -49,7 +49,7 @@ from tidegate.operate.sieve import (
     InTotal,
     Sieve,
 )
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.physical import Prefix

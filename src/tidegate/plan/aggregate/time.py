@@ -15,18 +15,18 @@ from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.pane.calendar_window import CalendarPanes
 from tidegate.operate.aggregate.pane.early import EarlyAggregate
-from tidegate.operate.aggregate.pane.folding import FOLDINGS, folding_for
+from tidegate.operate.aggregate.pane.fold_placement import FOLDINGS, folding_for
 from tidegate.operate.aggregate.pane.overlap import overlaps
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow, WindowPanes
 from tidegate.operate.aggregate.placement import Placement, placement_of
 from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.port import Port
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.held_state import stored_answer
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.window import WindowPlan, asked_partitioner, in_one_place
-from tidegate.plan.compatibility.recorded import Record
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.compatibility.query_record import Record
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.pushdown import Leaf
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node.instant import event_offset

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.spec import TupleSpec
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.window import WindowPlan, partitioner_by_key
-from tidegate.plan.compatibility.recorded import Record, RecordedSubquery, Texts, typed_texts
+from tidegate.plan.compatibility.query_record import Record, RecordedSubquery, Texts, typed_texts
 from tidegate.plan.compatibility.stored_name import stored_names
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 
 
 class TupleWindowPlan(WindowPlan):

@@ -9,9 +9,9 @@ from typing import Any
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane.pane_window import WindowPanes
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
-from tidegate.plan.compatibility.recorded import RecordedSubquery, Texts
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.aggregate.lowered_aggregate import AskedAggregate, PlannedAnswer
+from tidegate.plan.compatibility.query_record import RecordedSubquery, Texts
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.registry import partitioner_of

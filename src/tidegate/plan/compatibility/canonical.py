@@ -16,14 +16,14 @@ from sqlglot import exp
 
 from tidegate.calendar.duration import duration_text
 from tidegate.plan.compatibility.fingerprint import meaning
-from tidegate.plan.compatibility.recorded import (
+from tidegate.plan.compatibility.query_record import (
     READY,
     RecordedQuery,
     RecordedSubquery,
     Texts,
     written,
 )
-from tidegate.plan.lowering.lowered import Lowered
+from tidegate.plan.lowering.rule import Lowered
 from tidegate.plan.physical import Edge, Plan, Prefix, Subquery, Target
 from tidegate.plan.prefix import spark_sql
 from tidegate.plan.text_code import with_codes

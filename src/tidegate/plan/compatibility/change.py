@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from tidegate.plan.compatibility.recorded import RecordedQuery, RecordedSubquery
+from tidegate.plan.compatibility.query_record import RecordedQuery, RecordedSubquery
 from tidegate.plan.physical import Plan
 
 _QUOTED = re.compile("`([A-Za-z_][A-Za-z_0-9]*)`")

@@ -26,7 +26,7 @@ from tidegate.operate.operator import Operator
 from tidegate.operate.over.operator import RANGED
 from tidegate.operate.process.operator import BUCKETS
 from tidegate.operate.tuple_window.state import TUPLES
-from tidegate.plan.compatibility.recorded import Texts
+from tidegate.plan.compatibility.query_record import Texts
 
 
 @dataclass(frozen=True)

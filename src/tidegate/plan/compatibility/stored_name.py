@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidegate.plan.compatibility.recorded import RecordedSubquery
+from tidegate.plan.compatibility.query_record import RecordedSubquery
 
 
 def stored_names(

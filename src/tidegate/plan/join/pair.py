@@ -14,7 +14,7 @@ from tidegate.operate.join.kind import INNER, OWN, JoinKind
 from tidegate.operate.port import Port
 from tidegate.plan.compatibility.canonical import PortForm
 from tidegate.plan.compatibility.fingerprint import meaning
-from tidegate.plan.compatibility.recorded import Texts, written
+from tidegate.plan.compatibility.query_record import Texts, written
 from tidegate.plan.fold import fold
 from tidegate.plan.prefix import spark_sql
 from tidegate.query.check import bind_after

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tidegate.calendar.duration import duration_text
 from tidegate.operate.join.spec import JoinSide, WindowExtent
-from tidegate.plan.compatibility.recorded import (
+from tidegate.plan.compatibility.query_record import (
     RecordedSubquery,
     input_lines,
     prefix_texts,
@@ -22,10 +22,10 @@ from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf, event_time
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
 from tidegate.query.node.join import DRAWN, Join
-from tidegate.query.node.paired import Paired
-from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.node.stream_pair import Paired
 from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")

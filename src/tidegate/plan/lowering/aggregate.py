@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.aggregate.answer import Planner, plan_answer, plan_process
-from tidegate.plan.aggregate.asked import asked_of
+from tidegate.plan.aggregate.lowered_aggregate import asked_of
 from tidegate.plan.aggregate.windows import window_plan
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.query.node.node import Aggregate
 
 

@@ -22,13 +22,13 @@ from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec
 from tidegate.operate.join.spec import WindowExtent
 from tidegate.operate.port import Port
 from tidegate.plan.compatibility.dependence import Origin, state_lines
-from tidegate.plan.compatibility.recorded import Record, input_lines
+from tidegate.plan.compatibility.query_record import Record, input_lines
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.join.pair import PairColumns
 from tidegate.plan.join.side import BothSides, SideLowering
 from tidegate.plan.lowering.join import pair_outputs, pair_suffix
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.query.name import EVENT_TIME, NamedExpr, substitute
 from tidegate.query.node.asof import AsOf
 from tidegate.schema import TIME

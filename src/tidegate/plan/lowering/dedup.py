@@ -9,9 +9,9 @@ from tidegate.operate.dedup.operator import FirstOfKey
 from tidegate.operate.operator import Operator
 from tidegate.operate.tuple_rows import OWN_TIME
 from tidegate.plan.compatibility.dependence import Origin, state_lines
-from tidegate.plan.compatibility.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.compatibility.query_record import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.tuple_input import KeyedInput
 from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.name import EVENT_TIME, column

@@ -17,7 +17,7 @@ from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.spec import EQUAL, SCAN, JoinSpec, PairFunction, PairInterval
 from tidegate.plan.compatibility.dependence import Origin, state_lines
-from tidegate.plan.compatibility.recorded import Record
+from tidegate.plan.compatibility.query_record import Record
 from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.join.branch import disjunctions_of
@@ -28,7 +28,7 @@ from tidegate.plan.join.pair import PairColumns
 from tidegate.plan.join.sample import sample_of
 from tidegate.plan.join.shed import WholeSides, kept_sides
 from tidegate.plan.join.side import BothSides, SideLowering
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.suffix import Suffix
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, conjuncts, substitute
 from tidegate.query.node.asof import AsOf

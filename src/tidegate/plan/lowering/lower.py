@@ -14,15 +14,15 @@ from functools import partial
 from tidegate.errors import OptionError, QueryError
 from tidegate.nesting import nested
 from tidegate.plan.compatibility.canonical import PlanForm, SubqueryForm
-from tidegate.plan.compatibility.recorded import RecordedQuery, RecordedSubquery
+from tidegate.plan.compatibility.query_record import RecordedQuery, RecordedSubquery
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.lowering.aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lowering.asof import lower_asof
 from tidegate.plan.lowering.dedup import lower_dedup
 from tidegate.plan.lowering.join import lower_join
-from tidegate.plan.lowering.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.lowering.over import lower_lead, lower_over
 from tidegate.plan.lowering.process import lower_process
+from tidegate.plan.lowering.rule import Choices, Context, Lowered, Rule
 from tidegate.plan.lowering.stateless import lower_stateless
 from tidegate.plan.lowering.unnest import lower_unnest
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target

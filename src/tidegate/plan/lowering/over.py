@@ -15,9 +15,9 @@ from tidegate.operate.over.operator import OverTuples
 from tidegate.operate.over.value_list import LagValueColumn, NthColumn
 from tidegate.operate.tuple_rows import OWN_TIME
 from tidegate.plan.compatibility.dependence import Origin, state_lines
-from tidegate.plan.compatibility.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.compatibility.query_record import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.physical import Prefix
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.reach import reach_us

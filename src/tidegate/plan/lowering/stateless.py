@@ -11,9 +11,9 @@ from tidegate.batch import DECIDED
 from tidegate.operate.port import Port
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.compatibility.canonical import PortForm
-from tidegate.plan.compatibility.recorded import Record, input_lines
+from tidegate.plan.compatibility.query_record import Record, input_lines
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.pushdown import push_down
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node.instant import event_column, event_offset

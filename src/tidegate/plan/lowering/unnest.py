@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tidegate.operate.unnest import PLACE, VALUE, VALUES, UnnestTuples
-from tidegate.plan.compatibility.recorded import Record
+from tidegate.plan.compatibility.query_record import Record
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowering.lowered import Context, Lowered
+from tidegate.plan.lowering.rule import Context, Lowered
 from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node.unnest import Unnest

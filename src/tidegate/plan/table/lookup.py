@@ -15,8 +15,8 @@ from tidegate.plan.fold import fold
 from tidegate.plan.join.conjunct import Conjunct, intervals_of
 from tidegate.plan.join.double import is_steady
 from tidegate.plan.table.leaf import TableLeaf
+from tidegate.query.binder import bind_predicate
 from tidegate.query.name import conjuncts, expression_text
-from tidegate.query.typing import bind_predicate
 
 _EQUAL = ("eq", "null_safe_eq")
 

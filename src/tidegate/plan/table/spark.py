@@ -9,8 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.plan.pushdown import Leaf
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.name import as_expression, column
-from tidegate.query.typing import UnknownKernel, bind
 
 
 @dataclass

@@ -28,6 +28,7 @@ from sqlglot import exp
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.column import EXACT, KEPT, interval_names
 from tidegate.query.name import (
@@ -40,7 +41,6 @@ from tidegate.query.name import (
 )
 from tidegate.query.node.join import DRAWN, SIGNS
 from tidegate.query.node.node import Aggregate, Branch, Filter, Join, Node, Project
-from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Use
 from tidegate.schema import type_name
 

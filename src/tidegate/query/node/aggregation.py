@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.name import (
     WINDOW,
@@ -25,7 +26,6 @@ from tidegate.query.node.logical import Logical, clause_property
 from tidegate.query.node.passthrough import Passthrough
 from tidegate.query.ranking import Order, TopRanked
 from tidegate.query.row_key import RowKey
-from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Use, Window
 from tidegate.schema import TIME
 

@@ -17,10 +17,10 @@ from sqlglot import exp
 from tidegate.calendar.duration import duration_text
 from tidegate.calendar.microsecond import LAST_US
 from tidegate.errors import QueryError
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import key_type, types_of
 from tidegate.query.name import EVENT_TIME, SideName, canonical, expression_text
-from tidegate.query.node.paired import SIDES, Paired
-from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.node.stream_pair import SIDES, Paired
 
 if TYPE_CHECKING:
     from tidegate.query.node.node import Node

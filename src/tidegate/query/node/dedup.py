@@ -12,11 +12,11 @@ from sqlglot import exp
 
 from tidegate.calendar.duration import duration_text
 from tidegate.errors import QueryError
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import check_type, key_type, refuse_shadowed, set_fields, types_of
 from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text, is_plain
 from tidegate.query.node.logical import Logical
 from tidegate.query.row_key import RowKey
-from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:

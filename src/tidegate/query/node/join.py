@@ -16,12 +16,12 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.operate.join.kind import INNER, JoinKind
+from tidegate.query.binder import UnknownKernel, bind_predicate
 from tidegate.query.check import AFTER_STATE, bind_after
 from tidegate.query.clause.column import KEPT
 from tidegate.query.name import canonical, expression_text
 from tidegate.query.node.logical import clause_property
-from tidegate.query.node.paired import SIDES, Paired
-from tidegate.query.typing import UnknownKernel, bind_predicate
+from tidegate.query.node.stream_pair import SIDES, Paired
 from tidegate.query.window import JoinWindow
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
 from tidegate.query.node.node import Order, ProcessNode, Project, Top
 from tidegate.query.node.process import Output
 from tidegate.query.ranking import TopRanked
-from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified_columns
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aim import Aim
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import (
@@ -48,7 +49,6 @@ from tidegate.query.node.table_join import TableJoin
 from tidegate.query.node.unnest import Unnest
 from tidegate.query.ranking import Order
 from tidegate.query.row_key import RowKey
-from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
 

@@ -15,12 +15,12 @@ from sqlglot import exp
 from tidegate.calendar.duration import Duration, duration_text, duration_us
 from tidegate.errors import NO_WAY, QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall, Argument
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.name import Names, canonical, distinct_names, expression_text
 from tidegate.query.node.dedup import TupleRows
 from tidegate.query.types.coercion import STRING, common
-from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window.rows import MOST_ROWS
 from tidegate.schema import type_name
 

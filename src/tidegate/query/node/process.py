@@ -27,13 +27,13 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.definition import Process as UserProcess
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.check import key_type, refuse_shadowed
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.node.initial_state import initial_state
 from tidegate.query.node.logical import Logical
 from tidegate.query.table import TableDef
 from tidegate.query.types.sqltype import sql_type
-from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME, own_type, type_name
 
 if TYPE_CHECKING:

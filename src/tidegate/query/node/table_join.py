@@ -18,12 +18,12 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.operate.join.kind import INNER, JoinKind
 from tidegate.operate.table_join.lookup import KINDS
+from tidegate.query.binder import UnknownKernel, bind_predicate
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
 from tidegate.query.node.logical import Logical
-from tidegate.query.node.paired import SIDES
+from tidegate.query.node.stream_pair import SIDES
 from tidegate.query.table import TableDef
-from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:

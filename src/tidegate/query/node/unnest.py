@@ -12,10 +12,10 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.leaf import is_list
+from tidegate.query.binder import UnknownKernel, bind
 from tidegate.query.check import set_fields, types_of
 from tidegate.query.name import EVENT_TIME, Names, canonical, distinct_names, expression_text
 from tidegate.query.node.dedup import TupleRows
-from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME, type_name
 
 if TYPE_CHECKING:

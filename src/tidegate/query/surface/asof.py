@@ -12,7 +12,7 @@ from tidegate.query.expression import Expression
 from tidegate.query.name import SideName, column, conjuncts, resolve
 from tidegate.query.node.asof import AsOf
 from tidegate.query.node.node import Node
-from tidegate.query.node.paired import SIDES
+from tidegate.query.node.stream_pair import SIDES
 
 COMPARISONS = {("backward", True): ">=", ("backward", False): ">"}
 COMPARISONS |= {("forward", True): "<=", ("forward", False): "<"}

@@ -7,10 +7,10 @@ from html import escape
 from typing import NoReturn
 
 from tidegate.errors import QueryError
+from tidegate.query.binder import UnknownKernel
 from tidegate.query.expression import Expression
 from tidegate.query.name import find_name
 from tidegate.query.node.node import Input, Node
-from tidegate.query.typing import UnknownKernel
 from tidegate.remote.scheme import shown
 from tidegate.schema import type_name
 

@@ -14,7 +14,7 @@ from tidegate.errors import NoAttributeError, QueryError
 from tidegate.operate.join.kind import JoinKind
 from tidegate.query.name import SideName, column, resolve
 from tidegate.query.node.node import Node, Project, TableJoin
-from tidegate.query.node.paired import SIDES
+from tidegate.query.node.stream_pair import SIDES
 from tidegate.query.surface.arguments import join_condition
 from tidegate.query.surface.stream_view import columns_html
 from tidegate.query.table import TableDef

@@ -21,7 +21,7 @@ from tidegate.model.sizing.steady import QueryModel
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 from tidegate.version import __version__
 
 DEFAULT_ROWS = 200_000

@@ -13,7 +13,7 @@ from tidegate.model.speed_up import SpeedUp
 from tidegate.plan.physical import SPARK, Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 
 DEFAULT_ROWS = 100_000
 

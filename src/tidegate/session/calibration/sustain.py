@@ -21,11 +21,11 @@ from tidegate.clock import Clock
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError
-from tidegate.model.sizing.sustained import RateSearch, highest_rate
+from tidegate.model.sizing.rate_search import RateSearch, highest_rate
 from tidegate.plan.physical import Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
-from tidegate.sink.nothing import NothingSink
+from tidegate.sink.null_sink import NothingSink
 
 DEFAULT_SECONDS = 5.0
 DEFAULT_WITHIN_S = 1.0

@@ -12,7 +12,7 @@ from tidegate.errors import CheckpointError, SourceError, StateError
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.published import PARQUET_ONLY
+from tidegate.sink.folder.folder_reader import PARQUET_ONLY
 from tidegate.sink.folder.verify import sink_at
 from tidegate.sink.folder.written_rows import EventSpan, rows_of
 from tidegate.state.chain import ChainLink, SignedOutput, read_chain

@@ -27,7 +27,7 @@ from tidegate.session.planning import plan_for
 from tidegate.session.verification.rerun import RecordedRun
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.published import NONE, PARQUET_ONLY
+from tidegate.sink.folder.folder_reader import NONE, PARQUET_ONLY
 from tidegate.sink.folder.verify import past
 from tidegate.sink.folder.written_rows import EventSpan, first_difference, rows_of
 from tidegate.version import __version__

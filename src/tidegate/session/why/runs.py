@@ -20,10 +20,10 @@ from tidegate.query.trace import WHY, joined, traced
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
-from tidegate.session.why.chosen import ChosenConnector, ChosenTuples
 from tidegate.session.why.origin import Origins, TupleId, made_of
 from tidegate.session.why.span import TupleSpan, times_of
-from tidegate.sink.nothing import NothingSink
+from tidegate.session.why.subset_source import ChosenConnector, ChosenTuples
+from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.protocol import Sink
 
 Seen = Callable[[pa.Table], bool]

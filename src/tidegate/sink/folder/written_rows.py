@@ -15,7 +15,7 @@ from tidegate.errors import OptionError
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.published import NONE, Published
+from tidegate.sink.folder.folder_reader import NONE, Published
 from tidegate.sink.folder.verify import sink_at
 
 _TIMES = ("window_end", "ts")

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.clock import utc_now
+from tidegate.sink.checkpoint_staging import KeptParts
 from tidegate.sink.csv import csv_text
 from tidegate.sink.folder.form import Form
 from tidegate.sink.json import encoded, objects
-from tidegate.sink.kept import KeptParts
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.upsert import DELETE, OP
 

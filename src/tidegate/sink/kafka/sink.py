@@ -21,6 +21,7 @@ from tidegate.kafka.client import library, make_admin, reason
 from tidegate.kafka.schema_registry import SchemaRegistry
 from tidegate.kafka.wire import header
 from tidegate.sink.address import Address
+from tidegate.sink.checkpoint_staging import DroppedSides, KeptParts, part_of, read_kept
 from tidegate.sink.folder.form import Form
 from tidegate.sink.kafka.avro import avro_schema, avro_values
 from tidegate.sink.kafka.marker import Marker, marked_topics
@@ -39,7 +40,6 @@ from tidegate.sink.kafka.scan import has_batch
 from tidegate.sink.kafka.topic import ANSWERS, Topics
 from tidegate.sink.kafka.transaction import Transactions
 from tidegate.sink.kafka.wire import BY_KEY, origin, send
-from tidegate.sink.kept import DroppedSides, KeptParts, part_of, read_kept
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 

@@ -24,8 +24,8 @@ from tidegate.errors import OptionError, SinkError, TidegateError
 from tidegate.leaf import each_leaf
 from tidegate.remote.postgres import MOST_NAME_BYTES, Database, remedy_of, said
 from tidegate.sink.address import Address
+from tidegate.sink.checkpoint_staging import kept_bytes
 from tidegate.sink.json import objects
-from tidegate.sink.kept import kept_bytes
 from tidegate.sink.postgres.copy_text import copy_text
 from tidegate.sink.postgres.ledger import LedgerEntry, TableLedger
 from tidegate.sink.postgres.table import ResultTable

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tidegate.errors import SourceError
 from tidegate.kafka.schema_registry import SchemaRegistry
 from tidegate.kafka.wire import HEADER_BYTES
-from tidegate.source.message.registered import registry_of, unregistered
+from tidegate.source.message.schema_lookup import registry_of, unregistered
 from tidegate.source.message.value import ValueFormat, ValueLayout, ValueLook
 from tidegate.source.shape import settled
 from tidegate.source.text.block import split_lines

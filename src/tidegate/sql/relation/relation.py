@@ -11,7 +11,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError, near
 from tidegate.query.name import ambiguous, find_name
 from tidegate.query.node.node import Node, data_names
-from tidegate.query.node.paired import SIDES
+from tidegate.query.node.stream_pair import SIDES
 from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.scope import PairScope, Scope

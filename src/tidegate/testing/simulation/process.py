@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.memory import MEMORY
-from tidegate.operate import opened
+from tidegate.operate import segment_cache
 from tidegate.state.segment import segment
 
 
@@ -47,6 +47,6 @@ def exchange_memory(held: list[Any]) -> list[Any]:
         before.append((cache._values, cache._loading, cache.bytes))
         fresh: Any = (OrderedDict(), {}, 0)
         cache._values, cache._loading, cache.bytes = held[number] if held else fresh
-    before.append(opened._OPENED._kept)
-    opened._OPENED._kept = held[-1] if held else OrderedDict()
+    before.append(segment_cache._OPENED._kept)
+    segment_cache._OPENED._kept = held[-1] if held else OrderedDict()
     return before

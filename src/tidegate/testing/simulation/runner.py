@@ -34,7 +34,7 @@ from tidegate.execute.shared_task import (
     whole_task,
     whole_work,
 )
-from tidegate.operate.kept import forget
+from tidegate.operate.instance_cache import forget
 from tidegate.testing.simulation.process import Killed, SimulatedProcess
 from tidegate.testing.simulation.world import World
 

@@ -17,11 +17,11 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
-from tidegate.operate.aggregate.sample.drawn import Drawing, Drawn, drawn_rows
 from tidegate.operate.aggregate.sample.release import released
-from tidegate.operate.aggregate.sample.sampled import Sampling
+from tidegate.operate.aggregate.sample.sample_pool import Drawing, Drawn, drawn_rows
+from tidegate.operate.aggregate.sample.sample_state import Sampling
 from tidegate.operate.aggregate.user import Aggregator
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.kernels.group import Groups
 from tidegate.plan.lowering.lower import lower
 from tidegate.plan.physical import Plan

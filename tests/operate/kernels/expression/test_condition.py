@@ -13,7 +13,7 @@ from tidegate.errors import QueryError, TaskError
 from tidegate.expression.tree import CHOICES, Call, Column, Expr
 from tidegate.operate.kernels.expression.condition import order_of
 from tidegate.operate.kernels.expression.expression import OPS, evaluate
-from tidegate.query.typing import bind
+from tidegate.query.binder import bind
 
 ROWS = pa.table(
     {

@@ -19,7 +19,7 @@ from tidegate.expression.tree import (
     Literal,
 )
 from tidegate.operate.kernels.expression.expression import OPS, evaluate
-from tidegate.query.typing import bind
+from tidegate.query.binder import bind
 
 TYPES = {
     "i": pa.int32(),

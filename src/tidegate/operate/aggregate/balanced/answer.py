@@ -18,12 +18,12 @@ from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.bounded.answering import Answer
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
 from tidegate.operate.aggregate.bounded.moment import moment
-from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
+from tidegate.operate.aggregate.bounded.user_aggregate import own
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
-from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sample.sampled import Sampled, lowest_rows
+from tidegate.operate.aggregate.functions.raw_arguments import unfolded_rows
+from tidegate.operate.aggregate.sample.sample_state import Sampled, lowest_rows
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask
 

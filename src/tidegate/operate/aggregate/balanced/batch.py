@@ -18,7 +18,13 @@ from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer
 from tidegate.operate.aggregate.balanced.answer import balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.decide import Surveyed
-from tidegate.operate.aggregate.balanced.figures import (
+from tidegate.operate.aggregate.balanced.survey import (
+    SURVEY,
+    SURVEYS,
+    SurveyState,
+    bins_of,
+)
+from tidegate.operate.aggregate.balanced.trimming_figures import (
     BALANCED_SHOWN,
     POINTLESS,
     POINTLESS_SHOWN,
@@ -26,15 +32,9 @@ from tidegate.operate.aggregate.balanced.figures import (
     BalancedCounts,
     balanced_window,
 )
-from tidegate.operate.aggregate.balanced.survey import (
-    SURVEY,
-    SURVEYS,
-    SurveyState,
-    bins_of,
-)
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.function import states_in
-from tidegate.operate.aggregate.pane.folding import Folding
+from tidegate.operate.aggregate.pane.fold_placement import Folding
 from tidegate.operate.aggregate.pane.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper

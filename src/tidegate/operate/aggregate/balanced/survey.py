@@ -20,7 +20,7 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
-from tidegate.operate.aggregate.pane.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane.fold_placement import BY_INSTANCE, BY_MAP
 from tidegate.operate.aggregate.pane.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.keeper import CELLS

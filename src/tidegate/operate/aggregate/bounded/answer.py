@@ -26,8 +26,8 @@ from tidegate.operate.aggregate.bounded.figures import (
     answered_window,
 )
 from tidegate.operate.aggregate.bounded.moment import moment
-from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import drawn_quantile, drawn_value, quantile
+from tidegate.operate.aggregate.bounded.user_aggregate import own
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import (
     DRAWN_QUANTILES,

@@ -19,7 +19,7 @@ from tidegate.approx.error_scale import Absolute, Relative, Scale
 from tidegate.approx.rank import rank_rows
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.sample.drawn import DRAWN
+from tidegate.operate.aggregate.sample.sample_pool import DRAWN
 
 MOST_ROWS = 10_000
 """The largest sample without a budget: beyond it exact sums are much cheaper."""

@@ -14,7 +14,7 @@ from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked
 from tidegate.operate.aggregate.figures import WindowTotals
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
-from tidegate.operate.aggregate.sample.ranked import ROWS, TUPLES, Ranking
+from tidegate.operate.aggregate.sample.quantile_sample import ROWS, TUPLES, Ranking
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork

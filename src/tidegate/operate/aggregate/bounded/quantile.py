@@ -12,7 +12,7 @@ from tidegate.approx.bound import Interval
 from tidegate.approx.decision import Reason, decided
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked, exactly
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.sample.ranked import ROWS, TUPLES, Ranked, Ranking
+from tidegate.operate.aggregate.sample.quantile_sample import ROWS, TUPLES, Ranked, Ranking
 from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Floats, Ints, Mask
 

@@ -17,9 +17,9 @@ from tidegate.approx.moments import Moments
 from tidegate.approx.replicate import agrees
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.cells import Looked
-from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sample.drawn import drawn_rows
-from tidegate.operate.aggregate.sample.sampled import SampledRows, rows_of
+from tidegate.operate.aggregate.functions.raw_arguments import unfolded_rows
+from tidegate.operate.aggregate.sample.sample_pool import drawn_rows
+from tidegate.operate.aggregate.sample.sample_state import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, Mask, floats, valid

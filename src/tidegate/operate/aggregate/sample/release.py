@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
-from tidegate.operate.aggregate.sample.drawn import DRAWN, Drawing, emptied
+from tidegate.operate.aggregate.sample.sample_pool import DRAWN, Drawing, emptied
 from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat

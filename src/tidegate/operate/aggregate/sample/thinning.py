@@ -15,8 +15,8 @@ from tidegate.approx.sample import depths
 from tidegate.batch import ints
 from tidegate.operate.aggregate.function import Function, merge_rows
 from tidegate.operate.aggregate.pane.pane import AggregateSpec, merge
-from tidegate.operate.aggregate.sample.ranked import RANKED
-from tidegate.operate.aggregate.sample.sampled import SAMPLED, chosen_rows
+from tidegate.operate.aggregate.sample.quantile_sample import RANKED
+from tidegate.operate.aggregate.sample.sample_state import SAMPLED, chosen_rows
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
 from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat

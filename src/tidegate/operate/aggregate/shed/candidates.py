@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidegate.approx.array import Words
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
-from tidegate.operate.aggregate.shed.represented import KEPT, MOST_INPUTS, TUPLES, states_of
+from tidegate.operate.aggregate.shed.concept_aggregate import KEPT, MOST_INPUTS, TUPLES, states_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes

@@ -32,9 +32,9 @@ from tidegate.approx.drift import drift_of, drift_parts
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
 from tidegate.operate.aggregate.pane.pane import AggregateSpec
-from tidegate.operate.aggregate.shed.represented import TUPLES
+from tidegate.operate.aggregate.shed.concept_aggregate import TUPLES
 from tidegate.operate.figures import MOST_WINDOWS, ShownFigure, ToldWindow, Values, WindowFigures
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Floats, Ints, flat, integers
 from tidegate.operate.operator import InstanceWork

@@ -26,8 +26,8 @@ from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.join.tuple_order import KEY, arranged, total_order, without_key
 from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
+from tidegate.operate.segment_cache import mapped_segments
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment.segment import Segment, read_segment, rows_by_bucket
 

@@ -21,7 +21,7 @@ from tidegate.source.message.avro.arrow import arrow_schema
 from tidegate.source.message.avro.column import MisfitError, columns_of, misfit
 from tidegate.source.message.avro.program import program_of, run
 from tidegate.source.message.avro.schema import AvroSchemaError, AvroType, parse_avro, record_of
-from tidegate.source.message.registered import (
+from tidegate.source.message.schema_lookup import (
     OPTIONS,
     RegisteredValues,
     declared_columns,

@@ -27,7 +27,7 @@ from tidegate.source.message.protobuf.descriptor import (
     registered_files,
     set_files,
 )
-from tidegate.source.message.registered import (
+from tidegate.source.message.schema_lookup import (
     OPTIONS,
     RegisteredValues,
     declared_columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.memory import MEMORY
-from tidegate.operate.kept import Kept
+from tidegate.operate.instance_cache import Kept
 
 
 def test_the_next_batch_takes_what_the_one_before_has_left() -> None:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from tidegate.batch import from_bytes
 from tidegate.memory import Memory
 from tidegate.memory_limit import LIMIT
-from tidegate.operate.table_join.dealt import DealtTable, rows_of_part
 from tidegate.operate.table_join.index import TableIndex
 from tidegate.operate.table_join.key import key_of
 from tidegate.operate.table_join.lookup import TableLookup
+from tidegate.operate.table_join.table_parts import DealtTable, rows_of_part
 from tidegate.state.handle import StoreHandle
 from tidegate.state.store import Store
 

@@ -1,4 +1,4 @@
-"""The fluent API of a stream with a window that has no aggregates yet."""
+"""Offers the fluent API of a stream with a window that has no aggregates yet."""
 
 from __future__ import annotations
 

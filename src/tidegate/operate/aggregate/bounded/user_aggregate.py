@@ -1,4 +1,4 @@
-"""Users' own aggregates from samples; the error is how much parts of the sample differ.
+"""Estimates users' own aggregates from samples; the error is how much parts of a sample differ.
 
 A pilot of some hundred tuples of each group says how many tuples the error takes. If the sample has
 less than half of these, the window is computed exactly at once. Otherwise they are evaluated.

@@ -10,8 +10,8 @@ import pytest
 
 from tidegate.batch import to_bytes
 from tidegate.memory import MEMORY, Memory
-from tidegate.operate.table_join import held
-from tidegate.operate.table_join.held import TableVersion
+from tidegate.operate.table_join import table_versions
+from tidegate.operate.table_join.table_versions import TableVersion
 from tidegate.state.handle import StoreHandle
 
 
@@ -59,7 +59,7 @@ def test_of_a_table_that_was_read_again_the_newest_is_held(store: StoreHandle) -
 def test_no_more_uses_are_held_than_a_number(
     store: StoreHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held, "_HELD", Memory(1).cache(1, lambda _: 0, most_entries=2))
+    monkeypatch.setattr(table_versions, "_HELD", Memory(1).cache(1, lambda _: 0, most_entries=2))
     build, version = Counted(), TableVersion("1", "one")
     for use in "abcbca":
         version.held(store, use, build)

@@ -1,4 +1,4 @@
-"""The former owners of buckets that have moved, which finish the windows that they began.
+"""Lets the former owners of moved buckets finish the windows that they began.
 
 With window recreation (StreamCloud; UniMiCo's migration timestamp) no state moves: stored tuples
 from before the timestamp stay with the former owner until no window reaches them any more.

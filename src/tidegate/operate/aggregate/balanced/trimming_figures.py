@@ -1,4 +1,4 @@
-"""The figures of windows whose groups are trimmed: how even the load was before and after.
+"""Measures how even the load of a window was before and after its groups were trimmed.
 
 A load is the number of tuples that an instance evaluates. The **imbalance** is that of equation
 3.1: how many more the fullest instance has than the mean.

@@ -1,4 +1,4 @@
-"""ARRAY_AGG, STRING_AGG and COLLECT_SET: the values themselves, as a list or as one text."""
+"""Implements ARRAY_AGG, STRING_AGG and COLLECT_SET: the values as a list or as one text."""
 
 from __future__ import annotations
 

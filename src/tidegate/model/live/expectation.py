@@ -1,4 +1,4 @@
-"""What a query is expected to do, beside what it does: as status, summary and live view have it."""
+"""Sets what a query is expected to do beside what it does, for status, summary and live view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of joins of two streams: rows with the columns of both sides.
+"""Defines the base class of joins of two streams: rows with the columns of both sides.
 
 Each column carries the name of its side (`r.x`, `s.a`; in Python `left.x`, `right.a`). So
 conditions and the select list above a join are ordinary expressions.

@@ -1,4 +1,4 @@
-"""The arguments of a user's aggregate, kept unfolded: they are folded only where a sample fails."""
+"""Keeps the arguments of a user's aggregate: they are folded only where a sample fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query as the live page sees it: the protocol, and a query of another process.
+"""Shows a query to the live page: the protocol, and its version for a query of another process.
 
 This module imports nothing of the engine, so that a look at a journal starts fast. A query of this
 process is a `LoopQuery`.

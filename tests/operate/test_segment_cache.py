@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tidegate.operate.opened import Opened
+from tidegate.operate.segment_cache import Opened
 
 
 def test_a_table_is_loaded_once_while_its_owner_asks_for_it() -> None:

@@ -18,7 +18,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane.pane import AggregateSpec, close_partly, finished, fold, merge
 from tidegate.operate.aggregate.pane.pane_window import PaneWindow
-from tidegate.operate.aggregate.sample.sampled import Sampled, Sampling, lowest_rows, rows_of
+from tidegate.operate.aggregate.sample.sample_state import Sampled, Sampling, lowest_rows, rows_of
 from tidegate.operate.kernels.group import Groups
 
 

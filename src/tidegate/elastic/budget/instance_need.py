@@ -1,4 +1,4 @@
-"""What a query wants of a budget, as its policy says it or as its requests show it."""
+"""Tells how many instances a query needs, as its policy says or as its requests show."""
 
 from __future__ import annotations
 

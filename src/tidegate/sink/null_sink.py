@@ -1,4 +1,4 @@
-"""A sink that keeps nothing, for runs whose rows are only looked at or counted."""
+"""Discards every row, for runs whose rows are only looked at or counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn: all tuples of a group, from which a window draws its sample when it ends.
+"""Keeps all tuples of a group, from which a window draws its sample when it ends.
 
 A budget is divided among the groups of a window, so the share of a group is known only when the
 window is complete. All tuples are stored until then, on disk only (`AggregateSpec.spills`): an
@@ -18,8 +18,8 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.approx.sample import sampled
 from tidegate.operate.aggregate.definition import RuledFunction
-from tidegate.operate.aggregate.functions.unfolded import listed
-from tidegate.operate.aggregate.sample.sampled import Sampled, SampledRows, Sampling
+from tidegate.operate.aggregate.functions.raw_arguments import listed
+from tidegate.operate.aggregate.sample.sample_state import Sampled, SampledRows, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, stable_order
 from tidegate.operate.kernels.lists import as_lists, list_sizes

@@ -1,4 +1,4 @@
-"""How this program was called, for messages that suggest the next command."""
+"""Finds the name this program was called by, for messages that suggest the next command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Represented: the functions of a query that sheds by concept, as one aggregate function.
+"""Runs the functions of a query that sheds by concept as one aggregate function.
 
 A group is answered from its tuples with a priority below the rate. If there are fewer than
 `fewest`, it is answered from the `fewest` tuples of lowest priority. Both are the first tuples of

@@ -1,4 +1,4 @@
-"""Where tuples are folded into partials: in the map tasks, or in the instances."""
+"""Decides where tuples are folded into partials: in the map tasks, or in the instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held: the tuples of a group with their priorities, until the window closes (WITH BALANCE)."""
+"""Holds the tuples of a group and their priorities until the window closes (WITH BALANCE)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.approx.priority import priorities
 from tidegate.operate.aggregate.definition import RuledFunction
-from tidegate.operate.aggregate.functions.unfolded import Unfolded
+from tidegate.operate.aggregate.functions.raw_arguments import Unfolded
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 

@@ -10,7 +10,7 @@ import sqlglot
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.kernels.expression.expression import evaluate
-from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.binder import UnknownKernel, bind, bind_predicate
 from tidegate.schema import TIME, type_name
 
 COLUMNS = {

@@ -1,4 +1,4 @@
-"""An aggregate after lowering (its columns and functions), and the plan for its answer."""
+"""Describes an aggregate after lowering (columns and functions), and plans its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidegate.operate.session.operator import SessionAggregate
 from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.compatibility.fingerprint import function_lines
-from tidegate.plan.compatibility.recorded import (
+from tidegate.plan.compatibility.query_record import (
     RecordedSubquery,
     Texts,
     input_lines,

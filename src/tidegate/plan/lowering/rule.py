@@ -1,4 +1,4 @@
-"""The interface of lowering rules: what a rule gets (`Context`) and what it yields (`Lowered`)."""
+"""Defines the interface of lowering rules: a rule gets a `Context` and yields a `Lowered`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
-from tidegate.plan.compatibility.recorded import Record, RecordedSubquery
+from tidegate.plan.compatibility.query_record import Record, RecordedSubquery
 from tidegate.plan.cut import Unit
 from tidegate.plan.join.method import JoinOptions
 from tidegate.plan.join.sample import RawRows

@@ -1,4 +1,4 @@
-"""What the batches of a query have shown: rates, costs, skew, latency; it becomes evidence.
+"""Accumulates what batches have shown (rates, costs, skew, latency); it becomes evidence.
 
 A batch in which something else happened than work counts by its arrivals alone: one with a switch,
 one that ran again, one with a pause, of the driver or of an instance. What batches of a start-up

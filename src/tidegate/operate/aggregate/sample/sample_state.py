@@ -1,4 +1,4 @@
-"""Sampled: a sample of tuples as the state of an aggregate function.
+"""Keeps a sample of tuples as the state of an aggregate function.
 
 Panes, merging, handovers and restarts treat it as any function, because the sample of a union can
 be made from the samples of its parts (`approx.sample`). Users cannot call it. The answer of a

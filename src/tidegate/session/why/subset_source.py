@@ -1,4 +1,4 @@
-"""Sources of which only some tuples are there, at the positions that they have."""
+"""Reads a source as if only some of its tuples were there, at the positions that they have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of the query that made its state, so that a later start can compare.
+"""Records in a checkpoint the query that made its state, so that a later start can compare.
 
 The fingerprint says whether a query is the same; the lines here say what is different, in the words
 of the query, and whether the state can still be read. They are divided in two: what the state of a

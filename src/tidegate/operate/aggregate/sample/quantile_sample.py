@@ -1,4 +1,4 @@
-"""Ranked: quantiles of one argument from a sample of its values, with confidence intervals.
+"""Estimates quantiles of one argument from a sample of its values, with confidence intervals.
 
 The rank error depends on the sizes of sample and group, not on the values. So each group is
 answered by itself, and only the sample is kept. Overlapping windows share the samples of one depth,
@@ -20,7 +20,7 @@ from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
 from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
 from tidegate.operate.aggregate.functions.holistic import Quantile
-from tidegate.operate.aggregate.sample.sampled import Sampled, Sampling
+from tidegate.operate.aggregate.sample.sample_state import Sampled, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.lists import as_lists, list_sizes

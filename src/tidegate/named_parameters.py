@@ -1,4 +1,4 @@
-"""Names with parameters for policies and partitioners: `lm?d=3&p=0.2`."""
+"""Parses the parameters after the name of a policy or a partitioner: `lm?d=3&p=0.2`."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from tidegate.cli.called import called_as, python
 from tidegate.cli.main import COMMANDS, commands, invoke
+from tidegate.cli.program_name import called_as, python
 from tidegate.cli.show import SHOWS
 
 
