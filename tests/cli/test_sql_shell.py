@@ -45,6 +45,7 @@ def started(*options: str) -> pexpect.spawn:
         timeout=240,
         dimensions=(50, 160),
         preexec_fn=_heed_ctrl_c,
+        use_poll=True,  # select() takes no number from 1,024 on, and a worker may have such files
     )
 
 

@@ -200,7 +200,8 @@ def test_a_subquery_may_be_ahead_of_the_query(tmp_path: Path) -> None:
         dashboard=True,
     )
     try:
-        found = until(metrics_of(started), 'tidegate_rows_in_total{query="fasts, slows"}', 70)
+        lag = 'tidegate_watermark_lag_seconds{query="fasts, slows",subquery="fasts"}'
+        found = until(metrics_of(started), lag, 30)
     finally:
         started.stop()
     lags = {

@@ -96,7 +96,9 @@ def test_rows_of_other_subqueries_are_inputs_without_a_source(tmp_path: Path) ->
     assert [(one.stream, one.tuples, one.arrived) for one in inner.inputs] == [("s", 10, 10)]
     assert [(one.source, one.tuples, one.arrived) for one in outer.inputs] == [(None, 10, 10)]
     assert outer.inputs[0].stream == inner.subquery
-    assert inner.operation == Operation("aggregate", range_s=1.0, slide_s=1.0)
+    assert inner.operation == Operation("aggregate", range_s=1.0, slide_s=1.0, by_tuple=0.0), (
+        "map tasks fold what it gets"
+    )
     assert outer.operation == Operation("aggregate")
     loop.close()
 

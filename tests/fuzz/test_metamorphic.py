@@ -10,7 +10,9 @@ from tests.fuzz.metamorphic import NAMES, check_seed
 from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
-TOGETHER = 5
+TOGETHER, MOST = 5, 25
+"""Seeds of a test; and so many at most, where none of the first has given a row."""
+
 SEEDS = seeds(500 if LONG else 5)
 
 
@@ -18,4 +20,5 @@ SEEDS = seeds(500 if LONG else 5)
 @pytest.mark.parametrize("name", NAMES)
 def test_rewrites_give_the_same_rows(name: str | None, first: int) -> None:
     gave = [check_seed(seed, name) for seed in range(first, first + TOGETHER)]
-    assert any(gave)
+    more = (check_seed(seed, name) for seed in range(first + TOGETHER, first + MOST))
+    assert any(gave) or any(more), "no query has given a row"

@@ -139,7 +139,7 @@ def test_what_calls_a_function_documents_itself() -> None:
     assert str(signature(agg.corr)).startswith("(x: str |")
     assert list(signature(agg.quantile).parameters) == ["of", "fraction"]
     assert signature(agg.approx_count_distinct).parameters["rsd"].default == 0.05
-    assert agg.covar_pop.__doc__ == "The covariance of two columns of a population."
+    assert agg.covar_pop.__doc__ == "The population covariance of two columns."
 
 
 @pytest.mark.parametrize(

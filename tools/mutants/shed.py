@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         "a group with too few kept tuples is answered without its spare ones",
         "operate/aggregate/shed/concept_aggregate.py",
-        "        if int(sizes.sum()):",
-        "        if int(sizes.sum()) and kept.all():",
+        "    if len(extra.present):\n",
+        "    if len(extra.present) and has.all():\n",
         _TESTS,
     ),
     Mutant(
