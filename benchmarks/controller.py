@@ -1,6 +1,6 @@
 """A latency target of 2 seconds: `auto` beside other controllers, over 26 loads; simulated.
 
-    python benchmarks/controller.py [--jobs 2] [LOAD]...
+    python benchmarks/controller.py [--jobs 2] [--real FOLDER] [LOAD]...
 
 No query runs and no clock is read (`elastic/simulated_query.py`): batches follow one another, a
 batch costs 20 ms and a switch 100 ms more, at most 36 instances run at once. Every controller
@@ -13,22 +13,25 @@ the tuple at its end is answered within 2 seconds.
 - flink, databricks: the published rules of others (`controller_rules.py`)
 - clairvoyant: knows the load; for each 30 seconds the fewest instances that hold the target
 
-Half of the bursty loads are from seeds that were not used while `auto` was made. Results go to
-benchmarks/results/controller.json.
+Half of the bursty loads are from seeds that were not used while `auto` was made. `--real` adds the
+rates of real streams, from a folder as `public_streams.py` makes it. Results go to
+benchmarks/results/controller.json; without `--real`, those of real streams stay as they were.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from controller_loads import NamedLoad, every_load
+from controller_loads import REAL, NamedLoad, every_load, real_loads
 from controller_rules import DatabricksRule, FlinkRule
-from measure import write_report
+from measure import RESULTS, write_report
 
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.by_model import ByModel
@@ -131,8 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("loads", nargs="*", help="names of loads, or words of them; all without")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="where real streams are")
     asked = parser.parse_args()
-    loads = every_load()
+    loads = every_load() + (real_loads(asked.real) if asked.real else [])
     chosen = [one for one in loads if not asked.loads or any(w in one.name for w in asked.loads)]
     with ProcessPoolExecutor(asked.jobs) as pool:
         content: dict[str, Any] = {}
@@ -141,7 +145,15 @@ def main() -> None:
             for name, one in found["controllers"].items():
                 print(f"{load.name:<15}{name:<12}{line(one)}", flush=True)
     if not asked.loads:
+        content = {**content, **_kept_real(content)}
         write_report("controller", {"target_s": TARGET_S, "error": ERROR, "loads": content})
+
+
+def _kept_real(content: dict[str, Any]) -> dict[str, Any]:
+    """The results over real streams of an earlier run, where this one had none."""
+    path = RESULTS / "controller.json"
+    before = json.loads(path.read_text(encoding="utf-8"))["loads"] if path.exists() else {}
+    return {name: before[name] for name in REAL if name in before and name not in content}
 
 
 def line(one: dict[str, Any]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 from autoscale import JOIN
 
 from tidegate.elastic.simulated_query import SimulatedLoad, SimulatedQuery
@@ -20,6 +22,22 @@ DEVELOPMENT, HELD_OUT = (1, 2), (5, 6)
 """Seeds of bursty loads: those that the controller was made with, and those it was not."""
 
 
+REAL = {
+    "taxi rides": ("taxi_green_2023q1", "dropoff_ts"),
+    "cluster jobs": ("google_job_events", "ts"),
+    "packets": ("packets_mlab_ndt", "ts"),
+    "DNS": ("net_dns", "ts"),
+    "TLS": ("net_tls", "ts"),
+    "edits": ("wiki_edits_20150912", "ts"),
+    "crypto trades": ("crypto_trades", "ts"),
+    "crypto quotes": ("crypto_quotes", "ts"),
+}
+"""Real streams: the file of each, and its time."""
+
+MEAN_RATE = 5_000
+"""Real streams are brought to so many tuples a second."""
+
+
 @dataclass(frozen=True)
 class NamedLoad:
     """A load, and whether it is one of those that were not used in development."""
@@ -27,6 +45,30 @@ class NamedLoad:
     name: str
     query: SimulatedQuery
     held_out: bool = False
+
+
+def real_loads(folder: Path) -> list[NamedLoad]:
+    """The rates of real streams, none of which was used in development."""
+    return [
+        NamedLoad(name, _aggregate(_real(folder / f"{file}.parquet", time)), held_out=True)
+        for name, (file, time) in REAL.items()
+    ]
+
+
+def _real(path: Path, time: str) -> SimulatedLoad:
+    """The rate of a stream in 600 parts of its busiest tenth, or of all of it if that is shorter.
+
+    Streams of months are so played faster, and keep the shape of their bursts.
+    """
+    column = pq.read_table(path, columns=[time])[0].drop_null()
+    times = np.sort(column.cast("int64").to_numpy())
+    tenth = (times[-1] - times[0]) // 10
+    span = max(tenth, min(SECONDS * 1_000_000, times[-1] - times[0]))
+    starts = np.linspace(times[0], times[-1] - span, 50).astype(np.int64)
+    within = np.searchsorted(times, starts + span) - np.searchsorted(times, starts)
+    first = starts[within.argmax()]
+    counts, _ = np.histogram(times, bins=SECONDS, range=(first, first + span))
+    return _load(counts / counts.mean() * MEAN_RATE)
 
 
 def every_load() -> list[NamedLoad]:
