@@ -160,16 +160,27 @@ def _section(figure: Figure) -> Iterator[str]:
         yield f"Not done, because {figure.because}"
         return
     yield from (f"Ours is {figure.kind}. {figure.differs}", "")
-    program, found = programs()[figure.program], report(figure.result)
+    program = programs()[figure.program]
     yield f"- Command: `python {program.command}`"
-    same = found["command"] == f"python {program.command}"
-    of = "" if same else f" of `{found['command']}`,"
-    yield f"- Result: `benchmarks/results/{figure.result}.json`,{of} {_machine(figure, found)}"
+    read = results_of(figure.ours, figure.result) - {figure.result}
+    for name in (figure.result, *sorted(read)):
+        found = report(name)
+        same = found["command"] == f"python {program.command}"
+        of = "" if same and name == figure.result else f" of `{found['command']}`,"
+        yield f"- Result: `benchmarks/results/{name}.json`,{of} {_machine(figure, found)}"
+        yield f"  {_origin(name, found)}"
     yield f"- It measures {', '.join(f'`{path}`' for path in program.measures)}"
     pictures = [f"../{name}" for name in figure.pictures]
     pictures += [name for name, _ in _charts(figure)]
     for picture in pictures:
         yield from ("", f"![{figure.name}: {figure.title}]({picture})")
+
+
+def _origin(name: str, found: Any) -> str:
+    """When, on what and with what it was measured; older results do not say all of that."""
+    commit = found.get("commit") or paper_index.written().get(name, {}).get("commit")
+    date, cpu = (found.get(what, "unknown") for what in ("date", "cpu"))
+    return f"(date: {date}; processor: {cpu}; commit: {commit or 'unknown'})"
 
 
 def _machine(figure: Figure, found: Any) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paper_index
-from measure import HERE, RESULTS
+from measure import HERE, RESULTS, commit
 from paper_list import programs
 from paper_runs import MARKERS, is_done
 
@@ -67,7 +67,7 @@ def take(source: Path) -> list[str]:
 
 def _noted(name: str, entry: dict[str, str]) -> str:
     same = entry["modules"] == paper_index.modules_digest(paper_index.measured()[name])
-    paper_index.keep(name, entry["modules"], paper_index.commit() if same else entry["commit"])
+    paper_index.keep(name, entry["modules"], commit() if same else entry["commit"])
     return name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -128,6 +129,26 @@ def test_every_result_is_noted_with_what_it_was_measured_with(of: Any) -> None:
     assert noted == {name: index.result_digest(name) for name in noted}
     paths = {path for measures in index.measured().values() for path in measures}
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_a_result_says_when_and_where_it_was_measured(
+    of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = of("measure")
+    monkeypatch.setattr(measure, "RESULTS", tmp_path)
+    measure.write_report("made", {"rows": 1})
+    made = json.loads((tmp_path / "made.json").read_text())
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", made["date"])
+    assert made["commit"] == measure.commit()
+    assert made["cpu"]
+    assert made["versions"]["tidegate"]
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name : x\n")
+    assert measure.cpu_model(info) == "Some CPU @ 2 GHz"
+    assert measure.cpu_model(tmp_path / "none")
+    told = of("paper_pages")._origin
+    assert told("made", made).startswith(f"(date: {made['date']}; processor: {made['cpu']}; ")
+    assert told("made", {}) == "(date: unknown; processor: unknown; commit: unknown)"
 
 
 def test_what_is_measured_is_known_by_its_code(of: Any, tmp_path: Path) -> None:
