@@ -4,7 +4,7 @@
 
 A mark is `<!-- results: NAME -->` before a table and `<!-- end of results -->` after it, where NAME
 is a table of the page here. What lies between them is replaced; one whose report is not in
-benchmarks/results/ stays as it is.
+benchmarks/results/ stays as it is, or says nothing.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ class Table:
 
     report: str
     lines: Callable[[Any], Iterator[str]]
+    without: str | None = None
+    """What stands there while nobody has measured it; what stood there, unless this says."""
 
 
 _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
-        "peers": Table("peers", lambda report: peers.table(report["cases"])),
-        "peers_16": Table("peers-16", lambda report: peers.table(report["cases"])),
+        "peers": Table("peers", peers.section),
+        "peers_16": Table("peers-16", peers.section, without=""),
         "cliffs": Table("cliffs", lambda report: cliffs.table(report["cases"])),
         "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
     },
@@ -166,8 +168,10 @@ def _filled(found: re.Match[str], of: dict[str, Table]) -> str:
     name = found[1]
     file = RESULTS / f"{of[name].report}.json"
     if not file.exists():
-        print(f"{name}: there is no {file.name}; its table stays as it is")
-        return found[0]
+        print(f"{name}: there is no {file.name}")
+        without = of[name].without
+        text = f"<!-- results: {name} -->\n{without}<!-- end of results -->"
+        return found[0] if without is None else text
     lines = "\n".join(of[name].lines(json.loads(file.read_text(encoding="utf-8"))))
     return f"<!-- results: {name} -->\n\n{lines}\n\n<!-- end of results -->"
 
