@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,7 @@ from pathlib import Path
 import paper_index
 from measure import HERE, RESULTS, commit
 from paper_list import programs
-from paper_runs import MARKERS, is_done
+from paper_runs import MARKERS, is_done, write_pages
 
 ROOT = HERE.parent
 INDEX = "written.json"
@@ -73,8 +71,7 @@ def _noted(name: str, entry: dict[str, str]) -> str:
 
 def show() -> None:
     """Write tables and pages anew, and say which sentences no longer quote their result."""
-    for program in ("tables.py", "paper_pages.py"):
-        subprocess.run([sys.executable, f"benchmarks/{program}"], cwd=ROOT, check=True)
+    write_pages()
     import figures
 
     for one in figures.FIGURES:
