@@ -99,7 +99,8 @@ def _index() -> Iterator[str]:
         page = line.of.removesuffix("-" + _number(figure))
         ours = told(line.ours, figure.result)
         link = f"[{line.name}]({page}.md#{_anchor(figure)})"
-        yield f"| {link} | {line.theirs} | {ours}{_mark(figure, line.ours)} | {line.why} |"
+        why = told(line.why, figure.result)
+        yield f"| {link} | {line.theirs} | {ours}{_mark(figure, line.ours)} | {why} |"
     yield from _missing()
     yield from _how_to_run()
 
@@ -159,10 +160,10 @@ def _section(figure: Figure) -> Iterator[str]:
     if figure.kind == NOT_DONE:
         yield f"Not done, because {figure.because}"
         return
-    yield from (f"Ours is {figure.kind}. {figure.differs}", "")
+    yield from (f"Ours is {figure.kind}. {figure.told_differs}", "")
     program = programs()[figure.program]
     yield f"- Command: `python {program.command}`"
-    read = results_of(figure.ours, figure.result) - {figure.result}
+    read = results_of(f"{figure.ours} {figure.differs}", figure.result) - {figure.result}
     for name in (figure.result, *sorted(read)):
         found = report(name)
         same = found["command"] == f"python {program.command}"
