@@ -39,7 +39,8 @@ def significant(number: float, digits: int = 3) -> str:
     return f"{float(f'{number:.{digits}g}'):,.0f}"
 
 
-def _spread(found: Report, digits: int = 3) -> str:
+def spread(found: Report, digits: int = 3) -> str:
+    """A median with the least and the most."""
     middle, low, high = (significant(found[k], digits) for k in ("median", "low", "high"))
     return f"{middle} ({low} to {high})"
 
@@ -77,17 +78,6 @@ def _distinct(report: Report) -> Iterator[str]:
         yield f"| {case['case']} | {' | '.join(cells)} |"
 
 
-def _strategies(report: Report) -> Iterator[str]:
-    for name, speed in report["rows_per_second"].items():
-        beside = f"{report['ratio'][name]:.2f}" if name in report["ratio"] else ""
-        shares = [report["shares"][name][s]["median"] for s in _SHARES]
-        percents = " | ".join(f"{share:.0%}" for share in shares)
-        yield f"| {name} | {_spread(speed)} | {f'{beside} ' if beside else ''}| {percents} |"
-
-
-_SHARES = ("processing", "distribution", "idle")
-
-
 def _shrinking(report: Report) -> str:
     one, ten = (case["us_per_row"]["median"] for case in report["cases"])
     return f"| {ten / one:.2f} times the cost per tuple"
@@ -96,31 +86,6 @@ def _shrinking(report: Report) -> str:
 def _engines(report: Report) -> str:
     own, spark = (report["rows_per_second"][n]["median"] for n in ("tidegate", "spark"))
     return f"| {significant(own)} against {significant(spark, 2)} rows/s: {own / spark:.1f} times |"
-
-
-def _exchange(report: Report) -> str:
-    speed = {name: significant(of["median"]) for name, of in report["rows_per_second"].items()}
-    return (
-        f"| {speed['shared-1']} against {speed['shuffle-1']} rows/s with one instance, "
-        f"{speed['shared-2']} against {speed['shuffle-2']} with two |"
-    )
-
-
-def _scan(report: Report) -> str:
-    speeds = sorted(r["comparisons_per_second_per_core"] / 1e9 for r in report["cases"][0]["runs"])
-    low, middle, high = speeds
-    return (
-        f"{middle:.1f} billion comparisons a second and core end to end "
-        f"({low:.2f} to {high:.2f} in three rounds)"
-    )
-
-
-def _loop_alone(report: Report) -> str:
-    return f"the loop alone {report['cases'][0]['sparse']['per_core']['median'] / 1e9:.1f} billion"
-
-
-def _loop_ns(report: Report) -> str:
-    return f"about {1e9 / report['cases'][0]['sparse']['per_core']['median']:.2f} ns a pair"
 
 
 def _driver_state(report: Report) -> str:
@@ -133,12 +98,6 @@ def _driver_state(report: Report) -> str:
         f"has different buckets, the manifest is {apart['manifest_bytes'] / 1e6:.1f} MB, written "
         f"in {apart['write_ms']:.0f} ms and read in {apart['read_ms']:.0f} ms."
     )
-
-
-def _gate(report: Report) -> str:
-    (four,) = (c for c in report["cases"] if (c["appenders"], c["readers"]) == (4, 1))
-    millions = four["best"]["tuples_per_cpu_second"] / 1e6
-    return f"the gate merges {millions:.0f} million tuples in a second of CPU time"
 
 
 def _durability(report: Report) -> str:
@@ -211,19 +170,15 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(_PAGE, "window_aggregate-tiny-batches", _tiny_windows),
     Figure(_PAGE, "distinct", lambda report: "\n".join(_distinct(report))),
-    Figure(_PAGE, "strategies", lambda report: "\n".join(_strategies(report))),
     Figure(_PAGE, "driver_state", _driver_state),
     Figure(_PAGE, "durability_cost", _durability),
     Figure(_PAGE, "proof_cost", _proof),
-    Figure(_PAGE, "join_scan-sparse", _scan),
-    Figure(_PAGE, "join_scan-kernel", _loop_alone),
-    Figure(_PAGE, "join_scan-kernel", _loop_ns),
     Figure(
         _PAGE,
         "join_band-small",
         lambda report: (
             f"{significant(report['cases'][0][_SPEED]['median'])} rows/s with a full window "
-            f"({_spread(report['cases'][0][_SPEED]).partition('(')[2]}"
+            f"({spread(report['cases'][0][_SPEED]).partition('(')[2]}"
         ),
     ),
     Figure(
@@ -233,8 +188,6 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(_PAGE, "join_band-shrinking", _shrinking),
     Figure(_PAGE, "join_equi-engines", _engines),
-    Figure(_PAGE, "join_equi-exchange", _exchange),
-    Figure("gate.md", "gate", _gate),
     Figure(
         "../README.md",
         *_first_there(("peers", _readme_peers), ("window_aggregate-sliding", _readme_windows)),

@@ -11,22 +11,16 @@ are noted beside it. Results go to benchmarks/results/generators.json.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
+from measure import write_report
 
-import tidegate
 from tidegate.execute.splits import SPLIT_ROWS
 from tidegate.source.generator import names, open_generator
 
-HERE = Path(__file__).parent
 WANTED = 5_000_000
 
 
@@ -67,25 +61,9 @@ def main() -> None:
             f" (median {median / 1e6:.1f}; {best['rows_per_cpu_second'] / 1e6:.1f} per CPU second)"
             + ("" if best["rows_per_second"] >= WANTED else f"   below {WANTED:,}")
         )
-    report = {
-        "command": "python benchmarks/generators.py",
-        "rows": arguments.rows,
-        "cores": len(os.sched_getaffinity(0)),
-        "load_before": load_before,
-        "load_after": os.getloadavg(),
-        "versions": {
-            "tidegate": tidegate.__version__,
-            "numpy": np.__version__,
-            "pyarrow": pa.__version__,
-            "python": platform.python_version(),
-        },
-        "generators": results,
-    }
     if arguments.names == names():
-        target = HERE / "results" / "generators.json"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(report, indent=2) + "\n")
-        print(f"written to {target}")
+        content = {"rows": arguments.rows, "load_before": load_before, "generators": results}
+        write_report("generators", content)
 
 
 if __name__ == "__main__":

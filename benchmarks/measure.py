@@ -355,8 +355,29 @@ def middle(values: Sequence[float]) -> dict[str, float]:
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
 
+def commit() -> str:
+    """That of this tree, and nothing where there is no git."""
+    command = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def origin() -> dict[str, str]:
+    """When something was measured, and with what."""
+    from tidegate.clock import utc_now
+
+    return {"date": f"{utc_now():%Y-%m-%d %H:%M} UTC", "commit": commit()}
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor by its maker's name; where Linux does not say it, its architecture."""
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(filter(None, named), platform.machine())
+
+
 def write_report(name: str, content: Mapping[str, Any]) -> None:
-    """Write results/NAME.json: the content after command, versions, cores and load.
+    """Write results/NAME.json: the content after command, date, versions, machine and load.
 
     Of what docs/papers/ show, it is noted which state of the package was measured.
     """
@@ -365,11 +386,13 @@ def write_report(name: str, content: Mapping[str, Any]) -> None:
     packages = ("pyspark", "pyarrow", "numpy", "numba")
     report = {
         "command": " ".join(["python", *sys.argv]),
+        **origin(),
         "versions": {
             "tidegate": version("tidegate"),
             **{package: version(package) for package in packages},
             "python": platform.python_version(),
         },
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "machine_cores": os.cpu_count(),
         "load": os.getloadavg(),

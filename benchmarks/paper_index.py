@@ -13,13 +13,12 @@ import ast
 import fcntl
 import hashlib
 import json
-import subprocess
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from measure import HERE, RESULTS
+from measure import HERE, RESULTS, commit
 from paper_list import LISTS, programs
 
 INDEX = LISTS / "written.json"
@@ -102,18 +101,12 @@ def note(name: str) -> None:
     keep(name, modules_digest(measured()[name]), commit())
 
 
-def keep(name: str, modules: str, commit: str) -> None:
+def keep(name: str, modules: str, of_commit: str) -> None:
     """Put an entry into the index; programs that run at once take turns."""
     with INDEX.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         index: dict[str, Any] = json.loads(file.read() or "{}")
-        index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
+        index[name] = {"result": result_digest(name), "modules": modules, "commit": of_commit}
         file.truncate(0)
         file.write(json.dumps(dict(sorted(index.items())), indent=1) + "\n")
-
-
-def commit() -> str:
-    command = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip()

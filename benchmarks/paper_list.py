@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from measure import HERE
-from paper_value import is_there, told, value
+from paper_value import is_there, told, value, values
 
 LISTS = HERE / "papers"
 DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
@@ -90,6 +90,8 @@ class Figure:
     result: str = ""
     differs: str = ""
     because: str = ""
+    needs: str = ""
+    """A path that results of older runs may lack: then there is nothing to show yet."""
     compare: Compare | None = None
     charts: tuple[Chart, ...] = ()
     pictures: tuple[str, ...] = field(default=())
@@ -98,6 +100,12 @@ class Figure:
     def told(self) -> str:
         """Our sentence, with its numbers from the result."""
         return told(self.ours, self.result)
+
+    @property
+    def told_differs(self) -> str:
+        """How it differs from theirs, likewise."""
+        found = told(self.differs, self.result)
+        return found[:1].upper() + found[1:]
 
     @property
     def ratio(self) -> float | None:
@@ -159,11 +167,18 @@ def _figure(key: str, of: dict[str, Any]) -> Figure:
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
     of.setdefault("result", program.results[0] if program else "")
-    if program and not is_there(of["result"]):
+    if program and not (is_there(of["result"]) and _has(of["result"], of.get("needs", ""))):
         of = {name: of[name] for name in ("id", "name", "title", "shows", "published", "place")}
         because = f"nobody has run `python {program.command}` yet and kept its result."
         return Figure(**of, kind=NOT_DONE, because=because)
     return Figure(**of)
+
+
+def _has(result: str, path: str) -> bool:
+    try:
+        return not path or bool(values(path, result))
+    except KeyError:
+        return False
 
 
 def figures() -> dict[str, Figure]:
@@ -185,7 +200,11 @@ def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
                 drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
                 paths = [line[axis] for line in drawn for axis in "xy"]
                 paths += [of["compare"]["ours"]] if "compare" in of else []
-                yield of["ours"], paths, of.get("result", programs()[program].results[0])
+                yield (
+                    f"{of['ours']} {of['differs']}",
+                    paths,
+                    of.get("result", programs()[program].results[0]),
+                )
 
 
 def headlines() -> tuple[Headline, ...]:

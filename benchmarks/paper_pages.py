@@ -99,7 +99,8 @@ def _index() -> Iterator[str]:
         page = line.of.removesuffix("-" + _number(figure))
         ours = told(line.ours, figure.result)
         link = f"[{line.name}]({page}.md#{_anchor(figure)})"
-        yield f"| {link} | {line.theirs} | {ours}{_mark(figure, line.ours)} | {line.why} |"
+        why = told(line.why, figure.result)
+        yield f"| {link} | {line.theirs} | {ours}{_mark(figure, line.ours)} | {why} |"
     yield from _missing()
     yield from _how_to_run()
 
@@ -159,17 +160,28 @@ def _section(figure: Figure) -> Iterator[str]:
     if figure.kind == NOT_DONE:
         yield f"Not done, because {figure.because}"
         return
-    yield from (f"Ours is {figure.kind}. {figure.differs}", "")
-    program, found = programs()[figure.program], report(figure.result)
+    yield from (f"Ours is {figure.kind}. {figure.told_differs}", "")
+    program = programs()[figure.program]
     yield f"- Command: `python {program.command}`"
-    same = found["command"] == f"python {program.command}"
-    of = "" if same else f" of `{found['command']}`,"
-    yield f"- Result: `benchmarks/results/{figure.result}.json`,{of} {_machine(figure, found)}"
+    read = results_of(f"{figure.ours} {figure.differs}", figure.result) - {figure.result}
+    for name in (figure.result, *sorted(read)):
+        found = report(name)
+        same = found["command"] == f"python {program.command}"
+        of = "" if same and name == figure.result else f" of `{found['command']}`,"
+        yield f"- Result: `benchmarks/results/{name}.json`,{of} {_machine(figure, found)}"
+        yield f"  {_origin(name, found)}"
     yield f"- It measures {', '.join(f'`{path}`' for path in program.measures)}"
     pictures = [f"../{name}" for name in figure.pictures]
     pictures += [name for name, _ in _charts(figure)]
     for picture in pictures:
         yield from ("", f"![{figure.name}: {figure.title}]({picture})")
+
+
+def _origin(name: str, found: Any) -> str:
+    """When, on what and with what it was measured; older results do not say all of that."""
+    commit = found.get("commit") or paper_index.written().get(name, {}).get("commit")
+    date, cpu = (found.get(what, "unknown") for what in ("date", "cpu"))
+    return f"(date: {date}; processor: {cpu}; commit: {commit or 'unknown'})"
 
 
 def _machine(figure: Figure, found: Any) -> str:

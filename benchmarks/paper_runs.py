@@ -1,4 +1,4 @@
-"""Run the programs of docs/papers/, one after the other, and write the pages anew.
+"""Run the programs of docs/papers/, one after the other, and write pages and tables anew.
 
     python benchmarks/paper_runs.py                       those that two cores can do
     python benchmarks/paper_runs.py --cores 16            those that need more, up to 16
@@ -27,7 +27,6 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import paper_pages
 import paper_value
 from measure import HERE, RESULTS
 from paper_lanes import Lanes, lanes_of
@@ -128,6 +127,12 @@ def _unread(program: Program, folder: Path) -> str:
     return ""
 
 
+def write_pages() -> None:
+    """Tables and pages anew, from the results that are there now."""
+    for program in ("tables.py", "paper_pages.py"):
+        subprocess.run([sys.executable, f"benchmarks/{program}"], cwd=ROOT, check=True)
+
+
 def in_lanes(wanted: Iterable[Program], lanes: int, minutes: float) -> list[str]:
     """Run what is not done and the time suffices for, several at once."""
     left = [program for program in wanted if not is_done(program, MARKERS, RESULTS)]
@@ -167,7 +172,7 @@ def main() -> None:
         failed = in_lanes(wanted, asked.lanes, asked.minutes)
     else:
         failed = run_all(wanted, MARKERS, RESULTS, asked.minutes)
-        paper_pages.write()
+        write_pages()
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 

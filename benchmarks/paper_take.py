@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import paper_index
-from measure import HERE, RESULTS
+from measure import HERE, RESULTS, commit
 from paper_list import programs
-from paper_runs import MARKERS, is_done
+from paper_runs import MARKERS, is_done, write_pages
 
 ROOT = HERE.parent
 INDEX = "written.json"
@@ -67,14 +65,13 @@ def take(source: Path) -> list[str]:
 
 def _noted(name: str, entry: dict[str, str]) -> str:
     same = entry["modules"] == paper_index.modules_digest(paper_index.measured()[name])
-    paper_index.keep(name, entry["modules"], paper_index.commit() if same else entry["commit"])
+    paper_index.keep(name, entry["modules"], commit() if same else entry["commit"])
     return name
 
 
 def show() -> None:
     """Write tables and pages anew, and say which sentences no longer quote their result."""
-    for program in ("tables.py", "paper_pages.py"):
-        subprocess.run([sys.executable, f"benchmarks/{program}"], cwd=ROOT, check=True)
+    write_pages()
     import figures
 
     for one in figures.FIGURES:

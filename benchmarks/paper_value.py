@@ -3,12 +3,15 @@
 A path is the keys from the top of a file to a number: `runs/shared/16/0.5/best/rate`. In it
 
 - `*` stands for every key or item there, and `#` for the keys themselves, as numbers;
+- `least` and `most` for what has the smallest and the largest number as its key;
 - `case=sparse` for the items of a list of which `case` is "sparse", `a=1&b=2` for those of both;
 - `@sustained-5-minutes/` at its beginning says which file, where it is not that of the figure.
 
 A word before a path makes one number of many (`FOLDS`), and `A over B` divides. In a sentence a
 path stands in braces, after a colon with how it is printed: `{max cases/*/ratio:.1f}`. That may be
-`billion`, `million` or `thousand` too, or end with a unit, as `.1f s`. Where a run had no occasion
+`billion`, `million` or `thousand` too, or end with a unit, as `.1f s`; `word` is a number in words,
+and `some instance` that with as many instances. A sentence has no digits of its own but those that
+are published, in double brackets, and those of figures that it names. Where a run had no occasion
 to see something, its result has null: a sentence says "not seen" for it, and for a maximum, a mean
 or a quotient of which it is a part.
 """
@@ -33,7 +36,12 @@ FOLDS: dict[str, Callable[[list[Any]], Any]] = {
     "sum": sum,
     "count": len,
 }
+_WORDS = (
+    *("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
+)
 _UNITS = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
+_PUBLISHED = re.compile(r"\[\[(.*?)\]\]")
 _HOLE = re.compile(r"\{((?:[^{}:]|: )+)(?::([^{} ]+(?: [^{} ]+)?))?\}")
 
 
@@ -95,6 +103,8 @@ def _inside(of: Any, step: str) -> Iterator[Any]:
     elif isinstance(of, dict):
         if step in of:
             yield of[step]
+        elif step in ("least", "most"):
+            yield of[(min if step == "least" else max)(of, key=float)]
     elif step.lstrip("-").isdigit():
         yield of[int(step)]
     else:
@@ -104,7 +114,8 @@ def _inside(of: Any, step: str) -> Iterator[Any]:
 
 def told(sentence: str, result: str, given: Reports = _NONE) -> str:
     """A sentence with its numbers in place."""
-    return _HOLE.sub(lambda hole: _printed(value(hole[1], result, given), hole[2]), sentence)
+    found = _HOLE.sub(lambda hole: _printed(value(hole[1], result, given), hole[2]), sentence)
+    return _PUBLISHED.sub(r"\1", found)
 
 
 def results_of(sentence: str, result: str) -> set[str]:
@@ -115,8 +126,8 @@ def results_of(sentence: str, result: str) -> set[str]:
 
 
 def words_of(sentence: str) -> str:
-    """What is left of a sentence without what comes from results."""
-    return _HOLE.sub("", sentence)
+    """What is left of a sentence without what comes from results, and what is published."""
+    return _PUBLISHED.sub("", _HOLE.sub("", sentence))
 
 
 def _printed(found: Any, how: str | None) -> str:
@@ -127,4 +138,7 @@ def _printed(found: Any, how: str | None) -> str:
     if how in _UNITS:
         return f"{found / _UNITS[how]:,.3g} {how}"
     digits, space, unit = how.partition(" ")
+    if digits in ("word", "some"):
+        word = _WORDS[int(found)] if found < len(_WORDS) else f"{found:,.0f}"
+        return word + space + unit + ("s" if unit and found != 1 else "")
     return f"{found:{digits}}{space}{unit}"

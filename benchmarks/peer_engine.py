@@ -14,6 +14,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidega
 PACKAGES = {"flink": "apache-flink", "bytewax": "bytewax", "pathway": "pathway"}
 HERE_TOO = ("tidegate", "spark", "duckdb")
 ENGINES = (*HERE_TOO, *PACKAGES)
+_STAMP = "installed"
+"""A file in an environment, written once all packages are in it."""
 
 _FLINK = "https://nightlies.apache.org/flink/flink-docs-stable/docs/dev/table/sql/queries/joins"
 _SPARK = "https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html"
@@ -55,7 +57,13 @@ class Engine:
         self._venv = self._folder / "bin" / "python"
 
     def is_there(self) -> bool:
-        return self.name in HERE_TOO or self._folder.is_dir()
+        """Whether its installation was seen to end well: one that broke off leaves a folder too."""
+        if self.name in HERE_TOO:
+            return True
+        if self._in_venv():
+            return (self._folder / _STAMP).exists()
+        package = PACKAGES[self.name].replace("-", "_")
+        return any(self._folder.glob(f"{package}-*.dist-info/RECORD"))  # written last
 
     def command(self, job: str) -> list[str]:
         python = str(self._venv) if self._in_venv() else sys.executable
@@ -75,12 +83,24 @@ class Engine:
         return self.name in PACKAGES and self._venv.exists()
 
 
-def set_up(place: Path) -> None:
-    """An environment for each engine that PyPI has; those that fail are named."""
+def set_up(place: Path) -> list[str]:
+    """An environment for each engine that PyPI has; the names of those that failed."""
+    failed = []
     for engine, package in PACKAGES.items():
-        python = place / engine / "bin" / "python"
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(place / engine)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", package, "pyarrow"]
-        done = subprocess.run(pip, check=False)
-        print(f"{engine}: {'there' if done.returncode == 0 else 'could not be installed'}")
+        done = _installed(place / engine, package)
+        print(f"{engine}: {'there' if done else 'could not be installed'}", flush=True)
+        failed += [] if done else [engine]
+    return failed
+
+
+def _installed(folder: Path, package: str) -> bool:
+    """Install into an environment of its own, with a stamp where all went well."""
+    python, stamp = folder / "bin" / "python", folder / _STAMP
+    stamp.unlink(missing_ok=True)
+    commands = [[str(python), "-m", "pip", "install", "--quiet", package, "pyarrow"]]
+    if not python.exists():
+        commands.insert(0, [sys.executable, "-m", "venv", str(folder)])
+    if any(subprocess.run(command, check=False).returncode for command in commands):
+        return False
+    stamp.touch()
+    return True

@@ -23,7 +23,7 @@ The seconds are from submitting a query to its end, without starting Python, the
 Rows are compared with DuckDB's, as sets: floats to nine digits, windows that have ended when the
 input does. Each run is a process of its own, on as many processors as it is told to use; engines
 take turns in each round. Results go to benchmarks/results/peers.json, of other than two cores to
-peers-N.json.
+peers-N.json; those of some `--cases` or `--engines` are put into the result that is there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,17 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from data import write_band, write_events, write_keyed
-from measure import CORES, MARK, beside, beside_argument, common_arguments, middle, write_report
+from measure import (
+    CORES,
+    MARK,
+    RESULTS,
+    beside,
+    beside_argument,
+    common_arguments,
+    middle,
+    origin,
+    write_report,
+)
 from peer_engine import CACHE, CANNOT, ENGINES, Engine, set_up
 
 ROWS, FILE_ROWS, KEYS, RATE = 2_000_000, 100_000, 20_000, 10_000
@@ -77,13 +87,23 @@ def write_input(folder: Path, rows: int) -> None:
     # A tuple has about ten partners within 20 seconds on the other side.
     write_band(folder / "band", rows // 10, RATE, 2_000)
     for name, source in _streams(folder):
-        for kind, times in (("csv", pa.string()), ("numbers", pa.int64())):
-            target = folder / kind / name
-            if target.exists():
-                continue
+        files = sorted(source.glob("*.parquet"))
+        target = folder / "numbers" / name
+        if not target.exists():
             target.mkdir(parents=True)
-            for file in sorted(source.glob("*.parquet")):
-                peer_live.write_csv(pq.read_table(file), times, target / f"{file.stem}.csv")
+            for file in files:
+                peer_live.write_csv(pq.read_table(file), pa.int64(), target / f"{file.stem}.csv")
+        target = folder / f"csv-{CORES}" / name
+        if not target.exists():
+            target.mkdir(parents=True)
+            write_parts(pa.concat_tables(pq.read_table(file) for file in files), target, CORES)
+
+
+def write_parts(rows: pa.Table, folder: Path, many: int) -> None:
+    """For Flink a file for each core, all in the order of time: row by row they take turns."""
+    for part in range(many):
+        mine = rows.take(np.arange(part, len(rows), many))
+        peer_live.write_csv(mine, pa.string(), folder / f"{part}.csv")
 
 
 def _streams(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -227,6 +247,18 @@ def rows_of(case: str, data: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in files)
 
 
+def section(report: Run) -> Iterator[str]:
+    """How often and where it ran, and the table of its cases."""
+    cores, rounds = report["used_cores"], report["rounds"]
+    runs = f"The median of {rounds} runs" if rounds > 1 else "One run"
+    spread = ", with the least and the most" if rounds > 1 else ""
+    option = "" if cores == 2 else f" (`--cores {cores}`)"
+    machine = f"{report['cpu']}, {report['date']}, commit {report['commit']}"
+    yield f"{runs} on {cores} cores{option}{spread}; {machine}:"
+    yield ""
+    yield from table(report["cases"])
+
+
 def table(cases: dict[str, Any]) -> Iterator[str]:
     """Rows a second of each engine, in Markdown: the median, and the least and the most."""
     engines = list(dict.fromkeys(engine for of in cases.values() for engine in of))
@@ -291,7 +323,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600, help="seconds of a run at most")
     asked = parser.parse_args()
     if asked.setup:
-        set_up(asked.peers)
+        if failed := set_up(asked.peers):
+            sys.exit(f"could not be installed: {', '.join(failed)}")
         return
     engines = [name for name in asked.engines if Engine(name, asked.peers).is_there()]
     for name in sorted(set(asked.engines) - set(engines)):
@@ -311,16 +344,40 @@ def main() -> None:
         case: {
             engine: {"cannot": CANNOT[engine][case]}
             if case in CANNOT.get(engine, {})
-            else summed_up(case, runs[case, engine], rows_of(case, data))
+            else {**summed_up(case, runs[case, engine], rows_of(case, data)), **origin()}
             for engine in engines
         }
         for case in asked.cases
     }
     print("\n".join([*table(cases), "", *settings_table(cases)]))
     name = "peers" if CORES == 2 else f"peers-{CORES}"
-    write_report(name, {"rows": asked.rows, "rounds": asked.rounds, "cases": cases})
+    of = {"used_cores": CORES, "rows": asked.rows, "rounds": asked.rounds}
+    keep(name, {**of, "cases": cases})
     if wrong := [f"{c}, {e}" for c, of in cases.items() for e, o in of.items() if not _is_right(o)]:
         sys.exit(f"failed, or gave other rows: {'; '.join(wrong)}")
+
+
+def keep(name: str, found: Run) -> None:
+    """Write a result; of some cases or engines alone into the one that is there.
+
+    Nothing is written where that one is of other rows or rounds.
+    """
+    file = RESULTS / f"{name}.json"
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    cases = found["cases"]
+    if before is None or _covers(cases, before["cases"]):
+        write_report(name, found)
+    elif any(before[what] != found[what] for what in ("rows", "rounds")):
+        print(f"{file.name} is of other rows or rounds and has more cases: it stays as it is")
+    else:
+        both = {case: {**of, **cases.get(case, {})} for case, of in before["cases"].items()}
+        both |= {case: of for case, of in cases.items() if case not in both}
+        write_report(name, {**found, "cases": both})
+
+
+def _covers(cases: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether all that a result has was measured anew."""
+    return all(of.keys() <= cases.get(case, {}).keys() for case, of in before.items())
 
 
 def _is_right(of: Run) -> bool:

@@ -4,13 +4,14 @@
 
 A mark is `<!-- results: NAME -->` before a table and `<!-- end of results -->` after it, where NAME
 is a table of the page here. What lies between them is replaced; one whose report is not in
-benchmarks/results/ stays as it is.
+benchmarks/results/ stays as it is, or says nothing.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ import spear_groups
 import strategy_costs
 import sustained
 from determinism import page as determinism_page
+from figures import significant, spread
 from measure import HERE, PICTURES, RESULTS
 
 import kafka
@@ -54,18 +56,70 @@ class Table:
 
     report: str
     lines: Callable[[Any], Iterator[str]]
+    without: str | None = None
+    """What stands there while nobody has measured it; what stood there, unless this says."""
+
+
+def _strategies(report: Any) -> Iterator[str]:
+    """Speeds beside each other, and where the time of the cores went."""
+    yield f"{report['rounds']} rounds, {report['cores']} cores:"
+    yield ""
+    yield "| strategy | rows a second | operator-set beside it | processing | distribution | idle |"
+    yield "|---|---|---|---|---|---|"
+    for name, speed in report["rows_per_second"].items():
+        beside = f"{report['ratio'][name]:.2f}" if name in report["ratio"] else "-"
+        shares = [report["shares"][name][what]["median"] for what in strategy_costs.SHARES]
+        percents = " | ".join(f"{share:.0%}" for share in shares)
+        yield f"| {name} | {spread(speed)} | {beside} | {percents} |"
+
+
+def _gate(report: Any) -> Iterator[str]:
+    (four,) = (c for c in report["cases"] if (c["appenders"], c["readers"]) == (4, 1))
+    millions = four["best"]["tuples_per_cpu_second"] / 1e6
+    yield (
+        f"With four sources and batches of 10,000 rows, the gate merges {millions:.0f} million "
+        "tuples in a second of CPU time, once for all readers."
+    )
+
+
+def _scan(report: Any) -> Iterator[str]:
+    runs = sorted(r["comparisons_per_second_per_core"] / 1e9 for r in report["cases"][0]["runs"])
+    between = f" ({runs[0]:.2f} to {runs[-1]:.2f} in {len(runs)} rounds)" if len(runs) > 1 else ""
+    yield (
+        "A scan with full windows of 200,000 tuples a side, in batches of 20,000 a side, makes "
+        f"{statistics.median(runs):.1f} billion comparisons a second and core end to end{between}, "
+        f"on {report['cores']} cores of a machine with {report.get('machine_cores', 'as many')}."
+    )
+
+
+def _scan_kernel(report: Any) -> Iterator[str]:
+    speed = report["cases"][0]["sparse"]["per_core"]["median"]
+    yield f"The loop alone makes {speed / 1e9:.1f} billion on one core, {1e9 / speed:.2f} ns each."
+
+
+def _exchange(report: Any) -> Iterator[str]:
+    yield "| equality join, rows/s | shared exchange | shuffle |"
+    yield "|---|---|---|"
+    speed = {name: significant(of["median"]) for name, of in report["rows_per_second"].items()}
+    for title, n in (("one instance", 1), ("two instances", 2)):
+        yield f"| {title} | {speed[f'shared-{n}']} | {speed[f'shuffle-{n}']} |"
 
 
 _PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
 
 PAGES: dict[str, dict[str, Table]] = {
     "performance.md": {
-        "peers": Table("peers", lambda report: peers.table(report["cases"])),
-        "peers_16": Table("peers-16", lambda report: peers.table(report["cases"])),
+        "peers": Table("peers", peers.section),
+        "peers_16": Table("peers-16", peers.section, without=""),
         "cliffs": Table("cliffs", lambda report: cliffs.table(report["cases"])),
         "peer_settings": Table("peers", lambda report: peers.settings_table(report["cases"])),
     },
+    "gate.md": {"gate": Table("gate", _gate)},
     "measured/engine.md": {
+        "strategies": Table("strategies", _strategies),
+        "join_scan": Table("join_scan-sparse", _scan),
+        "join_scan_kernel": Table("join_scan-kernel", _scan_kernel),
+        "join_exchange": Table("join_equi-exchange", _exchange),
         "batch_cost": Table("batch_cost", lambda report: batch_cost.table(report["cases"])),
         "execution": Table("execution", lambda report: execution.table(report["cases"])),
         "latency": Table("latency", lambda report: latency.table(report["latency"])),
@@ -166,8 +220,10 @@ def _filled(found: re.Match[str], of: dict[str, Table]) -> str:
     name = found[1]
     file = RESULTS / f"{of[name].report}.json"
     if not file.exists():
-        print(f"{name}: there is no {file.name}; its table stays as it is")
-        return found[0]
+        print(f"{name}: there is no {file.name}")
+        without = of[name].without
+        text = f"<!-- results: {name} -->\n{without}<!-- end of results -->"
+        return found[0] if without is None else text
     lines = "\n".join(of[name].lines(json.loads(file.read_text(encoding="utf-8"))))
     return f"<!-- results: {name} -->\n\n{lines}\n\n<!-- end of results -->"
 

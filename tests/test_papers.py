@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def _numbers(name: str, kind: str) -> list[str]:
 
 
 def test_every_row_reads_its_numbers_from_a_result(of: Any) -> None:
-    listed, value = of("paper_list"), of("paper_value")
+    listed = of("paper_list")
     done = [f for f in listed.figures().values() if f.kind != listed.NOT_DONE]
     assert {f.kind for f in done} == {listed.MEASURED, listed.SIMULATED}
     assert len(done) > 60
@@ -68,11 +69,65 @@ def test_every_row_reads_its_numbers_from_a_result(of: Any) -> None:
         assert figure.differs
         seen = "not seen" not in figure.told
         assert figure.compare is None or figure.ratio is not None or not seen
-    sentences = {f.id: f.ours for f in done} | {line.of: line.ours for line in listed.headlines()}
-    # AM-2 and p50 are names; digits that begin a word are a number that somebody has typed.
-    words = {key: value.words_of(sentence) for key, sentence in sentences.items()}
-    typed = {key: re.findall(r"(?<![\w-])\d+", text) for key, text in words.items()}
-    assert {key: found for key, found in typed.items() if found} == {}
+
+
+# What a sentence names: figures of a document, queries of a data set.
+NAMED = re.compile(
+    r"([Ff]igures?|[Tt]ables?|section|[Ee]quation|[Qq]uery) \d[\d.]*[a-z]?( \([a-e]\))?"
+    r"((, | and | to )(\d+[a-z]?|\([a-e]\))(?![\d%]))*|\b[Aa]s \d+[a-z]\b|`[^`]*`"
+)
+COUNTS = dict(
+    zip(
+        "two three four five six seven eight nine ten eleven twelve sixteen twenty thirty forty "
+        "fifty sixty seventy eighty ninety".split(),
+        (*range(2, 13), 16, *range(20, 100, 10)),
+        strict=True,
+    )
+)
+TIMES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+
+
+def numbers_in_words(text: str) -> set[float]:
+    """Of `forty-seven thousand` 47,000; one is a word like others, and a hundred is a share."""
+    word = "|".join([*COUNTS, "one", "half a", "a quarter", "a half"])
+    found = set()
+    for hit in re.finditer(rf"\b(({word})(?:-({word}))?)(?: (thousand|million))?\b", text):
+        low = COUNTS.get(hit[3], 1 if hit[3] == "one" else 0)
+        number = {"half a": 0.5, "a half": 0.5, "a quarter": 0.25, "one": 1}.get(hit[2])
+        number = COUNTS[hit[2]] + low if number is None else number
+        found.add(float(number * TIMES.get(hit[4], 1)))
+    return found - {1.0}
+
+
+def test_numbers_of_ours_are_read_and_not_typed(of: Any) -> None:
+    """Digits that are published stand in double brackets; words may say what a path names."""
+    listed, value = of("paper_list"), of("paper_value")
+    rows = [(key, row) for key in listed.DOCUMENTS for row in listed._read(key)["figure"]]
+    told = {f"{k}-{row['id']}": (row["ours"], row["differs"]) for k, row in rows if "ours" in row}
+    told |= {f"headline {line.of}": (line.ours, line.why) for line in listed.headlines()}
+    assert len(told) > 75
+    typed, worded = {}, {}
+    for id_, sentences in told.items():
+        words = " ".join(NAMED.sub("", value.words_of(text)) for text in sentences)
+        # AM-2 and p50 are names; digits that begin a word are a number that somebody has typed.
+        if found := re.findall(r"(?<![\w-])\d+", words):
+            typed[id_] = found
+        holes = " ".join(hole[1] for hole in value._HOLE.finditer(sentences[0]))
+        read = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", holes.replace(",", ""))}
+        read |= numbers_in_words(holes) | {100 * number for number in read if number < 1}
+        if found := numbers_in_words(value.words_of(sentences[0])) - read:
+            worded[id_] = found
+    assert (typed, worded) == ({}, {})
+
+
+def test_numbers_are_told_in_words(of: Any) -> None:
+    value = of("paper_value")
+    runs = {"made": {"n": 2, "all": {"8": {"n": 8}, "16": {"n": 16}, "1": {"n": 1}}, "k": 40}}
+    said = "{n:some core}, {all/least/n:some core} to {all/most/n:word}, {k:word}, [[7]] theirs"
+    assert value.told(said, "made", runs) == "two cores, one core to sixteen, 40, 7 theirs"
+    assert value.words_of("{n} [[7 of 9]] here 3") == "  here 3"
+    text = "ninety-nine of a hundred, forty-seven thousand, half a minute, a quarter million, one"
+    assert numbers_in_words(text) == {99, 47_000, 0.5, 250_000}
 
 
 def test_figures_that_are_not_done_say_why_and_nothing_else(of: Any) -> None:
@@ -128,6 +183,26 @@ def test_every_result_is_noted_with_what_it_was_measured_with(of: Any) -> None:
     assert noted == {name: index.result_digest(name) for name in noted}
     paths = {path for measures in index.measured().values() for path in measures}
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_a_result_says_when_and_where_it_was_measured(
+    of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = of("measure")
+    monkeypatch.setattr(measure, "RESULTS", tmp_path)
+    measure.write_report("made", {"rows": 1})
+    made = json.loads((tmp_path / "made.json").read_text())
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", made["date"])
+    assert made["commit"] == measure.commit()
+    assert made["cpu"]
+    assert made["versions"]["tidegate"]
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name : x\n")
+    assert measure.cpu_model(info) == "Some CPU @ 2 GHz"
+    assert measure.cpu_model(tmp_path / "none")
+    told = of("paper_pages")._origin
+    assert told("made", made).startswith(f"(date: {made['date']}; processor: {made['cpu']}; ")
+    assert told("made", {}) == "(date: unknown; processor: unknown; commit: unknown)"
 
 
 def test_what_is_measured_is_known_by_its_code(of: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,10 @@ def test_engines_take_turns_at_what_they_can_do(of: Any) -> None:
 def test_packages_in_a_folder_are_for_the_python_that_runs(of: Any, tmp_path: Path) -> None:
     engine = of("peer_engine").Engine("flink", tmp_path)
     assert not engine.is_there()
-    (tmp_path / "flink").mkdir()
+    package = tmp_path / "flink" / "apache_flink-2.3.0.dist-info"
+    package.mkdir(parents=True)
+    assert not engine.is_there()
+    (package / "RECORD").touch()
     assert engine.is_there()
     assert engine.command("{}")[0] == sys.executable
     assert engine.environment(2)["PYTHONPATH"].startswith(f"{tmp_path / 'flink'}:")
@@ -39,6 +43,67 @@ def test_packages_in_a_folder_are_for_the_python_that_runs(of: Any, tmp_path: Pa
     python.touch()
     assert engine.command("{}")[0] == str(python)
     assert str(tmp_path / "flink") not in engine.environment(2)["PYTHONPATH"]
+
+
+def test_an_installation_that_failed_is_none(
+    of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = of("peer_engine")
+    python = tmp_path / "flink" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    monkeypatch.setattr(engines, "PACKAGES", {"flink": "apache-flink"})
+    there = []
+    for code in (1, 0, 1):
+        python.write_text(f"#!/bin/sh\nexit {code}\n")
+        python.chmod(0o755)
+        failed = engines.set_up(tmp_path)
+        there.append((failed, engines.Engine("flink", tmp_path).is_there()))
+    assert there == [(["flink"], False), ([], True), (["flink"], False)]
+
+
+def test_files_of_flink_are_in_order_and_have_all_rows(of: Any, tmp_path: Path) -> None:
+    ts = pa.array(range(0, 70_000, 10_000)).cast(pa.timestamp("us"))
+    rows = pa.table({"ts": ts, "key": list(range(7)), "v": [0.5] * 7})
+    of("peers").write_parts(rows, tmp_path, 2)
+    lines = [file.read_text().splitlines() for file in sorted(tmp_path.iterdir())]
+    assert [len(of) for of in lines] == [4, 3]
+    assert all(of == sorted(of) for of in lines)
+    assert [line.split(",")[1] for of in lines for line in of] == [*"0246", *"135"]
+
+
+def test_cases_are_merged_into_the_result_of_as_many_rows(
+    of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peers, written = of("peers"), []
+    monkeypatch.setattr(peers, "RESULTS", tmp_path)
+    monkeypatch.setattr(peers, "write_report", lambda _, content: written.append(content))
+    before = {"rows": 9, "rounds": 3, "cases": {"band": {"a": 1, "b": 2}, "median": {"a": 3}}}
+    (tmp_path / "peers.json").write_text(json.dumps(before))
+    some = {**before, "cases": {"band": {"a": 5}, "tiny": {"a": 6}}}
+    peers.keep("peers", some)
+    assert written.pop()["cases"] == {
+        "band": {"a": 5, "b": 2},
+        "median": {"a": 3},
+        "tiny": {"a": 6},
+    }
+    peers.keep("peers", {**some, "rows": 8})
+    assert written == []
+    peers.keep("peers", {**before, "rows": 8})
+    assert written.pop()["rows"] == 8
+
+
+def test_a_section_says_how_often_and_where_it_ran(of: Any) -> None:
+    machine = {"cpu": "Xeon", "date": "2026-11-19 21:00 UTC", "commit": "abc"}
+    report = {
+        "used_cores": 16,
+        "rounds": 3,
+        "cases": {"band": {"own": {"cannot": "no"}}},
+        **machine,
+    }
+    said = "The median of 3 runs on 16 cores (`--cores 16`), with the least and the most"
+    assert next(of("peers").section(report)) == f"{said}; Xeon, 2026-11-19 21:00 UTC, commit abc:"
+    one = next(of("peers").section({**report, "used_cores": 2, "rounds": 1}))
+    assert one.startswith("One run on 2 cores; Xeon")
 
 
 def test_a_table_says_median_and_spread_and_what_is_wrong(of: Any) -> None:
