@@ -29,6 +29,21 @@ def test_there_is_a_man_page_for_each_command_with_all_that_its_help_says(
         assert [o for o in options if o not in page] == []
 
 
+def test_no_sentence_of_a_man_page_is_broken_by_an_indented_line(tmp_path: Path) -> None:
+    """troff starts a line of its own where a line begins with a blank, except in a block as it is."""
+    from tools.man import paragraphs, write
+
+    write(tmp_path)
+    for path in tmp_path.iterdir():
+        text = path.read_text(encoding="utf-8")
+        about = text.partition(".SH DESCRIPTION\n")[2].partition("\n.SH ")[0]
+        flowing = re.sub(r"^\.nf$.*?^\.fi$", "", about, flags=re.MULTILINE | re.DOTALL)
+        assert flowing.strip(), path.name
+        assert [line for line in flowing.splitlines() if line[:1].isspace()] == [], path.name
+    help_text = "One\n    two.\n\n    Three\n\n    \b\n    a\n      b\n\f\nnot shown"
+    assert [*paragraphs(help_text)] == ["One\ntwo.", "Three", ".nf\na\n  b\n.fi"]
+
+
 def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(workflow)["jobs"]
