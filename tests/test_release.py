@@ -54,6 +54,18 @@ def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
     assert jobs["wheel"]["strategy"]["matrix"]["python"] == classified
 
 
+def test_every_change_has_a_reader_and_what_is_delicate_a_second_one() -> None:
+    text = (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if line and line[0] != "#"]
+    assert lines[0] == ["*", "@tidegate/maintainers"]
+    assert len(lines) > 3
+    for path, *owners in lines[1:]:
+        place = ROOT / path.strip("/")
+        assert place.is_dir() if path.endswith("/") else place.is_file(), path
+        assert len(owners) == 2, path
+        assert all(owner.startswith("@tidegate/") for owner in owners)
+
+
 def test_the_targets_of_a_release_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", makefile, re.MULTILINE)
