@@ -96,7 +96,7 @@ def command_page() -> str:
     ]
     for name, command in found:
         usage = " ".join(command.collect_usage_pieces(click.Context(command, info_name=name)))
-        parts.append(f"## {name}\n\n```\n{name} {usage}\n```")
+        parts.append(f"## {name}\n\n```synopsis\n{name} {usage}\n```")
         parts.append(prose((command.help or command.get_short_help_str(300)).partition("\f")[0]))
         own = [option for option in of[name] if option not in shared]
         if own:
@@ -308,18 +308,27 @@ def loaded(place: str) -> type:
     return found
 
 
+def start_meanings() -> dict[str, str]:
+    """What the docstring of `start` says of its options, by their names."""
+    text = inspect.getdoc(inspect.unwrap(Session._start)) or ""
+    found = re.findall(r"^(\w+): (.)(.*)$", text, re.MULTILINE)
+    return {name: first.upper() + rest for name, first, rest in found}
+
+
 def start_rows() -> list[list[str]]:
-    """The options of `start`, and the option of the command line that has the same name."""
+    """The options of `start`: what it says of them, or the option of `tidegate run` so called."""
     run = commands.get_command(click.Context(commands), "run")
     assert run is not None
-    words = {word for parameter in run.params for word in parameter.opts}
+    of = {word: parameter for parameter in run.params for word in parameter.opts}
+    meanings = start_meanings()
     rows = []
     for parameter in inspect.signature(inspect.unwrap(Session._start)).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
             same = "--" + parameter.name.replace("_", "-")
             same = {"--switches": "--switch"}.get(same, same)
-            default = parameter.default
-            rows.append([code(parameter.name), code(repr(default)), code(same) * (same in words)])
+            told = meanings.get(parameter.name) or prose(getattr(of.get(same), "help", None) or "")
+            default, option = code(repr(parameter.default)), code(same) * (same in of)
+            rows.append([code(parameter.name), default, told.removesuffix("."), option])
     return rows
 
 
@@ -338,9 +347,9 @@ def settings_page() -> str:
         ),
         (
             "start()",
-            "`stream.start(...)` and `session.start(...)` take these. Most are an option of "
-            "[tidegate run](commands.md#tidegate-run), where the meaning is told.",
-            ("parameter", "default", "option"),
+            "`stream.start(...)` and `session.start(...)` take these. Most are also an option of "
+            "[tidegate run](commands.md#tidegate-run).",
+            ("parameter", "default", "meaning", "option"),
             start_rows(),
         ),
         (
