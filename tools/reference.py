@@ -38,7 +38,7 @@ from tidegate.sql.advice import foreign, refusal
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "<!-- Written by tools/reference.py from the code; `make reference` writes it again. -->\n\n"
-SHARED = 3
+SHARED = 2
 """An option that so many commands have is told once."""
 
 Option = tuple[str, str]
@@ -104,7 +104,7 @@ def command_page() -> str:
         taken = [re.split(r"[ ,]", option[0])[0] for option in of[name] if option in shared]
         if taken:
             linked = ", ".join(code(word) for word in taken)
-            parts.append(f"Also [shared options](#shared-options): {linked}.")
+            parts.append(f"[Shared](#shared-options): {linked}.")
     return "\n\n".join(parts)
 
 
@@ -290,14 +290,14 @@ def variable_rows() -> list[list[str]]:
 
 def default_of(field: Any) -> str:
     if field.default is not MISSING:
-        return code(repr(field.default))
-    return "needed" if field.default_factory is MISSING else ""
+        return code(f"{field.name}={field.default!r}")
+    return f"{code(field.name)} needed" if field.default_factory is MISSING else code(field.name)
 
 
 def named(kinds_by_name: dict[str, type]) -> list[list[str]]:
     rows = []
     for name, made in kinds_by_name.items():
-        of = [f"`{f.name}` {default_of(f)}" for f in fields(made) if f.init]
+        of = [default_of(f) for f in fields(made) if f.init]
         rows.append([code(name), ", ".join(of) or "none"])
     return rows
 
@@ -315,6 +315,13 @@ def start_meanings() -> dict[str, str]:
     return {name: first.upper() + rest for name, first, rest in found}
 
 
+def shortly(text: str | None) -> str:
+    """A help text up to where it goes into detail, if that is a sentence: the rest is elsewhere."""
+    whole = re.split(r"; |\. | \(default", prose(text or ""))[0]
+    short = whole.partition(": ")[0]
+    return short if len(short.split()) > 4 else whole
+
+
 def start_rows() -> list[list[str]]:
     """The options of `start`: what it says of them, or the option of `tidegate run` so called."""
     run = commands.get_command(click.Context(commands), "run")
@@ -326,9 +333,9 @@ def start_rows() -> list[list[str]]:
         if parameter.kind is parameter.KEYWORD_ONLY:
             same = "--" + parameter.name.replace("_", "-")
             same = {"--switches": "--switch"}.get(same, same)
-            told = meanings.get(parameter.name) or prose(getattr(of.get(same), "help", None) or "")
-            default, option = code(repr(parameter.default)), code(same) * (same in of)
-            rows.append([code(parameter.name), default, told.removesuffix("."), option])
+            told = meanings.get(parameter.name) or shortly(getattr(of.get(same), "help", None))
+            written = code(f"{parameter.name}={parameter.default!r}")
+            rows.append([written, told.removesuffix(".")])
     return rows
 
 
@@ -347,9 +354,9 @@ def settings_page() -> str:
         ),
         (
             "start()",
-            "`stream.start(...)` and `session.start(...)` take these. Most are also an option of "
-            "[tidegate run](commands.md#tidegate-run).",
-            ("parameter", "default", "meaning", "option"),
+            "`stream.start(...)` and `session.start(...)` take these. [tidegate run]"
+            "(commands.md#tidegate-run) says more of its options.",
+            ("parameter", "meaning"),
             start_rows(),
         ),
         (
@@ -373,7 +380,7 @@ def settings_page() -> str:
             f"- **{title}**: {', '.join(code(one) for one in sorted(found))}"
             for title, found in (
                 ("Streams", SOURCES),
-                ("Tables", {**SOURCES, **TABLES}),
+                ("Tables, beside those", {*TABLES} - {*SOURCES}),
                 ("Sinks", SINKS),
                 ("Endings of files", FORMATS),
             )
