@@ -139,7 +139,9 @@ wheel: setup ## the wheel and the source archive, into dist/
 	@rm -f dist/tidegate-*
 	$(BIN)/hatchling build --directory dist
 
-try-wheel: wheel ## install the wheel into a fresh environment, and run it there (PYTHON=)
+# PYTHON is the one that the wheel is tried with: .venv, which builds it, stays as it is.
+try-wheel: ## install the wheel into a fresh environment, and run it there (PYTHON=python3.12)
+	@$(MAKE) --no-print-directory wheel PYTHON= LOCKED=
 	@PYTHON="$(PYTHON)" tools/try_wheel.sh
 
 sbom: setup ## what the locked versions are, as CycloneDX, into dist/tidegate.cdx.json

@@ -29,6 +29,21 @@ def test_there_is_a_man_page_for_each_command_with_all_that_its_help_says(
         assert [o for o in options if o not in page] == []
 
 
+def test_no_sentence_of_a_man_page_is_broken_by_an_indented_line(tmp_path: Path) -> None:
+    """troff starts a line of its own where a line begins with a blank, except in a block as it is."""
+    from tools.man import paragraphs, write
+
+    write(tmp_path)
+    for path in tmp_path.iterdir():
+        text = path.read_text(encoding="utf-8")
+        about = text.partition(".SH DESCRIPTION\n")[2].partition("\n.SH ")[0]
+        flowing = re.sub(r"^\.nf$.*?^\.fi$", "", about, flags=re.MULTILINE | re.DOTALL)
+        assert flowing.strip(), path.name
+        assert [line for line in flowing.splitlines() if line[:1].isspace()] == [], path.name
+    help_text = "One\n    two.\n\n    Three\n\n    \b\n    a\n      b\n\f\nnot shown"
+    assert [*paragraphs(help_text)] == ["One\ntwo.", "Three", ".nf\na\n  b\n.fi"]
+
+
 def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(workflow)["jobs"]
@@ -37,6 +52,18 @@ def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     classified = [c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c]
     assert jobs["wheel"]["strategy"]["matrix"]["python"] == classified
+
+
+def test_every_change_has_a_reader_and_what_is_delicate_a_second_one() -> None:
+    text = (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if line and line[0] != "#"]
+    assert lines[0] == ["*", "@tidegate/maintainers"]
+    assert len(lines) > 3
+    for path, *owners in lines[1:]:
+        place = ROOT / path.strip("/")
+        assert place.is_dir() if path.endswith("/") else place.is_file(), path
+        assert len(owners) == 2, path
+        assert all(owner.startswith("@tidegate/") for owner in owners)
 
 
 def test_the_targets_of_a_release_are_there() -> None:

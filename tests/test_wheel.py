@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from pathspec import GitIgnoreSpec
 import tidegate
 
 ROOT = Path(__file__).parent.parent
+
+
+SOURCE = "https://github.com/tidegate/tidegate"
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +60,34 @@ def test_the_source_archive_has_all_files_of_the_project(tmp_path: Path) -> None
     assert inside == expected - {"PKG-INFO"}
 
 
-def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:
+def metadata(wheel: zipfile.ZipFile) -> Message:
     (name,) = [n for n in wheel.namelist() if n.endswith(".dist-info/METADATA")]
-    said = Parser().parsestr(wheel.read(name).decode())
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+def test_the_page_of_the_package_leads_to_files_that_are_there(wheel: zipfile.ZipFile) -> None:
+    """An index of packages shows the README, where no path of the repository leads anywhere."""
+    said = metadata(wheel)
+    named = dict(text.split(", ") for text in said.get_all("Project-URL", []))
+    assert {*named} >= {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert named["Source"] == SOURCE
+    shown = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", str(said.get_payload()))
+    assert len(shown) > 60
+    assert [target for _, target in shown if not target.startswith("https://")] == []
+    ours = 0
+    for picture, target in [*shown, *(("", target) for target in named.values())]:
+        found = re.fullmatch(rf"{SOURCE}/(blob|raw)/main/([^#]+)(?:#.*)?", target)
+        if found:
+            assert found[1] == ("raw" if picture else "blob"), target
+            assert (ROOT / found[2]).exists(), target
+            ours += 1
+        else:
+            assert not target.startswith(SOURCE) or target in named.values(), target
+    assert ours > 50
+
+
+def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:
+    said = metadata(wheel)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert said["Name"] == "tidegate"
     assert said["Version"] == tidegate.__version__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,11 @@ def escaped(text: str) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a help text; click's mark for text that is not to be wrapped is obeyed."""
-    for paragraph in text.strip().split("\n\n"):
+    """The paragraphs of a help text; click's marks for its end and for text as it is are obeyed.
+
+    A line that begins with a blank would break a sentence in two: docstrings are indented.
+    """
+    for paragraph in inspect.cleandoc(text.partition("\f")[0]).split("\n\n"):
         kept, _, rest = paragraph.partition("\b\n")
         yield f".nf\n{escaped(rest)}\n.fi" if not kept and rest else escaped(paragraph)
 

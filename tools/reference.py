@@ -38,7 +38,7 @@ from tidegate.sql.advice import foreign, refusal
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "<!-- Written by tools/reference.py from the code; `make reference` writes it again. -->\n\n"
-SHARED = 3
+SHARED = 2
 """An option that so many commands have is told once."""
 
 Option = tuple[str, str]
@@ -96,7 +96,7 @@ def command_page() -> str:
     ]
     for name, command in found:
         usage = " ".join(command.collect_usage_pieces(click.Context(command, info_name=name)))
-        parts.append(f"## {name}\n\n```\n{name} {usage}\n```")
+        parts.append(f"## {name}\n\n```synopsis\n{name} {usage}\n```")
         parts.append(prose((command.help or command.get_short_help_str(300)).partition("\f")[0]))
         own = [option for option in of[name] if option not in shared]
         if own:
@@ -104,7 +104,7 @@ def command_page() -> str:
         taken = [re.split(r"[ ,]", option[0])[0] for option in of[name] if option in shared]
         if taken:
             linked = ", ".join(code(word) for word in taken)
-            parts.append(f"Also [shared options](#shared-options): {linked}.")
+            parts.append(f"[Shared](#shared-options): {linked}.")
     return "\n\n".join(parts)
 
 
@@ -290,14 +290,14 @@ def variable_rows() -> list[list[str]]:
 
 def default_of(field: Any) -> str:
     if field.default is not MISSING:
-        return code(repr(field.default))
-    return "needed" if field.default_factory is MISSING else ""
+        return code(f"{field.name}={field.default!r}")
+    return f"{code(field.name)} needed" if field.default_factory is MISSING else code(field.name)
 
 
 def named(kinds_by_name: dict[str, type]) -> list[list[str]]:
     rows = []
     for name, made in kinds_by_name.items():
-        of = [f"`{f.name}` {default_of(f)}" for f in fields(made) if f.init]
+        of = [default_of(f) for f in fields(made) if f.init]
         rows.append([code(name), ", ".join(of) or "none"])
     return rows
 
@@ -308,18 +308,34 @@ def loaded(place: str) -> type:
     return found
 
 
+def start_meanings() -> dict[str, str]:
+    """What the docstring of `start` says of its options, by their names."""
+    text = inspect.getdoc(inspect.unwrap(Session._start)) or ""
+    found = re.findall(r"^(\w+): (.)(.*)$", text, re.MULTILINE)
+    return {name: first.upper() + rest for name, first, rest in found}
+
+
+def shortly(text: str | None) -> str:
+    """A help text up to where it goes into detail, if that is a sentence: the rest is elsewhere."""
+    whole = re.split(r"; |\. | \(default", prose(text or ""))[0]
+    short = whole.partition(": ")[0]
+    return short if len(short.split()) > 4 else whole
+
+
 def start_rows() -> list[list[str]]:
-    """The options of `start`, and the option of the command line that has the same name."""
+    """The options of `start`: what it says of them, or the option of `tidegate run` so called."""
     run = commands.get_command(click.Context(commands), "run")
     assert run is not None
-    words = {word for parameter in run.params for word in parameter.opts}
+    of = {word: parameter for parameter in run.params for word in parameter.opts}
+    meanings = start_meanings()
     rows = []
     for parameter in inspect.signature(inspect.unwrap(Session._start)).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
             same = "--" + parameter.name.replace("_", "-")
             same = {"--switches": "--switch"}.get(same, same)
-            default = parameter.default
-            rows.append([code(parameter.name), code(repr(default)), code(same) * (same in words)])
+            told = meanings.get(parameter.name) or shortly(getattr(of.get(same), "help", None))
+            written = code(f"{parameter.name}={parameter.default!r}")
+            rows.append([written, told.removesuffix(".")])
     return rows
 
 
@@ -338,9 +354,9 @@ def settings_page() -> str:
         ),
         (
             "start()",
-            "`stream.start(...)` and `session.start(...)` take these. Most are an option of "
-            "[tidegate run](commands.md#tidegate-run), where the meaning is told.",
-            ("parameter", "default", "option"),
+            "`stream.start(...)` and `session.start(...)` take these. [tidegate run]"
+            "(commands.md#tidegate-run) says more of its options.",
+            ("parameter", "meaning"),
             start_rows(),
         ),
         (
@@ -364,7 +380,7 @@ def settings_page() -> str:
             f"- **{title}**: {', '.join(code(one) for one in sorted(found))}"
             for title, found in (
                 ("Streams", SOURCES),
-                ("Tables", {**SOURCES, **TABLES}),
+                ("Tables, beside those", {*TABLES} - {*SOURCES}),
                 ("Sinks", SINKS),
                 ("Endings of files", FORMATS),
             )

@@ -67,3 +67,12 @@ def test_every_variable_of_the_environment_has_a_meaning() -> None:
     found = reference.variables()
     assert len(found) >= 7
     assert [name for name, meaning in found if not meaning] == []
+
+
+def test_every_option_of_start_has_a_meaning() -> None:
+    rows = reference.start_rows()
+    assert [name for name, meaning in rows if len(meaning.split()) < 4] == []
+    told = {name.strip("`").partition("=")[0]: meaning for name, meaning in rows}
+    assert "step" in told["observer"]
+    assert {*reference.start_meanings()} <= {*told}, "its docstring names an option it has not"
+    assert all(f"| `{name}=" in text("settings") for name in told)

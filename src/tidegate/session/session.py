@@ -379,17 +379,17 @@ class Session:
         lineage_every: str | timedelta | float | None = None,
         dashboard: bool | int | str | None = None,
     ) -> RunningQuery:
-        """Start a query; instances and switches are for all subqueries, or by their names.
+        """Start a query. The options have the meaning they have in `tidegate run`, except these.
 
-        Without `follow` and `available_now` it reads to the end of its input and finishes every
-        window. With `available_now` it reads what is there and leaves windows open for the next
-        run. `trigger` is the least time between the starts of two batches, as `"1 second"`.
-        `memory_limit` is what each process may hold, as `"2GB"` or in bytes. `handover` is how
-        buckets reach other instances: "shared", "state" or "window". `mapping` has the owner of
-        each bucket at the start. With `start_empty` new operators of a changed query begin without
-        state. `keep` is how long states of earlier batches are kept, as `"24 hours"`. `sign` is a
-        PEM file with the key that signs each batch. `lineage` is a file or URL for events, one in
-        `lineage_every` (10 minutes). `dashboard` is the port of a page; True means any free one.
+        instances: parallel ones of every subquery, or by its name; default: the cores.
+        trigger: least time between the starts of two batches, as "1 second" or in seconds.
+        switches: how many instances from a batch on: `{40: 4}`, or `{"callers": {40: 4}}`.
+        policy: who decides about instances: the name of a policy, or an object that is one.
+        observer: called with the name of each step that a batch reaches, and the batch's number.
+        memory_limit: what each process may hold, as "2GB" or in bytes.
+        keep: how long states of earlier batches are kept, as "24 hours"; needs a checkpoint.
+        sign: a PEM file with the key that signs each batch; needs a checkpoint.
+        dashboard: the port of a page that shows the run; True means any free one.
         """
         options = run_options(
             instances,
