@@ -126,7 +126,7 @@ def _readme_windows(report: Report) -> str:
 def _readme_latency(report: Report) -> str:
     names = ("tidegate-window, 5,000/s", "spark-micro-batches, 5,000/s")
     times = [f"{report['latency'][n]['latency_ms']['p50']['median']:,.0f} ms" for n in names]
-    return f"| latency of a window, median | {' | '.join(times)} |"
+    return f"| sliding window, median latency | {' | '.join(times)} |"
 
 
 def _readme_kafka(report: Report) -> str:

@@ -114,7 +114,7 @@ def told(results: Mapping[pa.DataType, pa.DataType], letter: str) -> str:
     if not others or len(same) < 2:
         usual, differing = code(first), [g for g, result in named.items() if result != first]
     else:
-        usual, differing = f"that of {letter}", [g for g in named if g not in same]
+        usual, differing = f"type of {letter}", [g for g in named if g not in same]
     return "; ".join([usual, *(f"{code(named[g])} of {code(g)}" for g in differing)])
 
 

@@ -56,7 +56,7 @@ def test_it_explains_as_shown() -> None:
     sql = "SELECT MEDIAN(size) AS size FROM packets [RANGE 1 MINUTE] WITH ERROR 10 PERCENT"
     outputs = bound(sql)
     assert EXPLAINED.strip() in explain(outputs, lower(outputs))
-    (rows,) = re.findall(r"of groups (\d+)", PAGE)
+    (rows,) = re.findall(r"(\d+) in each group", PAGE)
     grouped = bound(SQL[0])
     assert f"from {rows} values or more of each group" in explain(grouped, lower(grouped))
 

@@ -1,8 +1,13 @@
-"""How much there is to read: pages for users have 45,000 words at most, and most answer shortly.
+"""How much there is to read: pages for users have 45,000 words at most, a how-to page 600.
 
-Words are those that a reader sees: prose and cells of tables, generated reference included. Blocks
-of code and addresses of links are none. Shelves that are no reading for users are counted apart:
-how it is built, what was measured, the papers, and the archive of decisions.
+Counted are the pages in the menu of the site under Overview, Tutorial, Gallery, How-to, Reference
+and Ideas, generated reference included. A word is what stands between blanks and has a letter or a
+digit: in prose, headings, lists, cells of tables, links and the alternative text of pictures; code
+within a line counts too.
+
+Not counted are blocks of code, comments, addresses of links, and the shelves that users need not
+read: Inside (how it is built), Measured, Beside the papers, and the Archive of decisions. README,
+CHANGELOG and CONTRIBUTING are not in the menu, so they are not counted either.
 """
 
 from __future__ import annotations

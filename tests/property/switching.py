@@ -1,6 +1,6 @@
 """Runs that switch again and again, with a witness to every job, and what must hold of them.
 
-The rules are STRETCH's properties P1 to P6 as `docs/elastic.md` has them; each is a function here
+The rules are STRETCH's properties P1 to P6 as `docs/internals.md` has them; each is a function here
 that looks at what a witness has seen.
 """
 

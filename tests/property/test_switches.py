@@ -2,7 +2,7 @@
 
 Every kind of operator, alone and in graphs, is switched again and again, by whole mappings, moves
 and numbers of instances, for all subqueries or one; and what STRETCH asks of a switch holds in
-each of these runs (`docs/elastic.md`, "What a switch keeps").
+each of these runs (`docs/internals.md`, "What a switch keeps").
 """
 
 from __future__ import annotations
