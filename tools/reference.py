@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 from tools.generated import main
-from tools.markdown import code, first_sentence, table
+from tools.markdown_text import code, first_sentence, table
 from tools.sql_reference import FUNCTIONS, aggregate_page, function_page
 
 from tidegate import errors

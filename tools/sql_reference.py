@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import sqlglot
-from tools.markdown import code, table
+from tools.markdown_text import code, table
 
 import tidegate as tg
 from tidegate.operate.aggregate import definition
