@@ -117,7 +117,7 @@ def _how_to_run() -> Iterator[str]:
     two, many = (
         [p for p in programs().values() if (p.cores > 2) == wanted] for wanted in (False, True)
     )
-    yield from ("", "## Run them yourself", "", "```")
+    yield from ("", "## Run them yourself", "", "```sh")
     yield f"make papers                   # what two cores can do: {_long(two)}"
     yield f"make papers CORES=16          # what needs many cores: {_long(many)}"
     yield "make papers ONLY=stretch-5    # those of one figure"

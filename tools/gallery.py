@@ -346,7 +346,7 @@ def page() -> str:
         HEAD,
         "# Gallery\n\nTwenty examples, each with one idea. A program runs them on generated rows "
         "and draws what they give. Run one yourself from a clone of the repository:",
-        "```\ntidegate run examples/first_week/sessions.sql --master none\n```",
+        "```sh\ntidegate run examples/first_week/sessions.sql --master none\n```",
     ]
     for one in gallery():
         parts += [

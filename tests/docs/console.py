@@ -32,8 +32,16 @@ _VOLATILE = (
     (re.compile(r"switch_ms [\d.]+"), "switch_ms #"),
     (re.compile(r"imbalance [\d.]+"), "imbalance #"),
     (re.compile(r"serial [\d.]+%.*"), "serial #"),
+    (re.compile(r"\S+/python -m tidegate\b"), "tidegate"),
     (re.compile(r"(?<![\w.])/\S*/(?=\w+\b)"), "/path/to/"),
+    (re.compile(r"\bnewest link [0-9a-f]{64}"), "newest link #"),
 )
+_MEASURED = (
+    (re.compile(r"\d[\d.,:]*(?: (?:ns|us|ms|s|KiB|MiB)\b)?"), "#"),
+    (re.compile(r"\bto more\b"), "to #"),
+    (re.compile(r"(?<=\S)  +"), "  "),  # columns are as wide as their numbers
+)
+"""What differs where a page says that numbers vary."""
 
 
 @dataclass(frozen=True)
@@ -126,5 +134,6 @@ def _normal(lines: list[str] | tuple[str, ...], mark: str | None) -> list[str]:
     for volatile, plain in _VOLATILE:
         text = [volatile.sub(plain, line) for line in text]
     if mark == VARY:
-        text = [re.sub(r"\d[\d.,:]*", "#", line) for line in text]
+        for volatile, plain in _MEASURED:
+            text = [volatile.sub(plain, line) for line in text]
     return text
