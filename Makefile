@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms reference gallery docs check \
-        wheel try-wheel sbom man \
+        wheel try-wheel try-sdist sbom man \
         format bench papers cliffs soak nemesis lock \
         clean clean-venv FORCE
 
@@ -143,6 +143,9 @@ wheel: setup ## the wheel and the source archive, into dist/
 try-wheel: ## install the wheel into a fresh environment, and run it there (PYTHON=python3.12)
 	@$(MAKE) --no-print-directory wheel PYTHON= LOCKED=
 	@PYTHON="$(PYTHON)" tools/try_wheel.sh
+
+try-sdist: setup s3-server postgres-server kafka-server prometheus-server browser ## all tests from the source archive, unpacked in a fresh folder (PYTEST_ARGS=...)
+	@WORKERS="$(WORKERS)" tools/try_sdist.sh $(PYTEST_ARGS)
 
 sbom: setup ## what the locked versions are, as CycloneDX, into dist/tidegate.cdx.json
 	@mkdir -p dist
