@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms reference gallery docs check \
-        wheel try-wheel sbom man \
+        wheel try-wheel try-sdist sbom man words \
         format bench papers cliffs soak nemesis lock \
         clean clean-venv FORCE
 
@@ -128,6 +128,7 @@ gallery: setup ## run the examples of the gallery and draw what they give, into 
 
 docs: setup ## build the documentation into site/, strictly, and look at its spelling and its generated pages
 	$(BIN)/codespell docs examples *.md
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/import_graph.py --check
 	$(BIN)/python -m tools.reference --check
 	$(BIN)/python -m tools.drawings --check
@@ -144,10 +145,16 @@ try-wheel: ## install the wheel into a fresh environment, and run it there (PYTH
 	@$(MAKE) --no-print-directory wheel PYTHON= LOCKED=
 	@PYTHON="$(PYTHON)" tools/try_wheel.sh
 
+try-sdist: setup s3-server postgres-server kafka-server prometheus-server browser ## all tests from the source archive, unpacked in a fresh folder (PYTEST_ARGS=...)
+	@WORKERS="$(WORKERS)" tools/try_sdist.sh $(PYTEST_ARGS)
+
 sbom: setup ## what the locked versions are, as CycloneDX, into dist/tidegate.cdx.json
 	@mkdir -p dist
 	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
 		--pyproject pyproject.toml --mc-type application --output-reproducible --no-validate --output-file dist/tidegate.cdx.json
+
+words: setup ## write tools/words.txt, the words of the documentation, anew: read its diff
+	$(BIN)/python tools/check_words.py --write
 
 man: setup ## a man page for each command, from its --help, into dist/man/
 	$(BIN)/python tools/man.py dist/man

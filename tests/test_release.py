@@ -30,7 +30,7 @@ def test_there_is_a_man_page_for_each_command_with_all_that_its_help_says(
 
 
 def test_no_sentence_of_a_man_page_is_broken_by_an_indented_line(tmp_path: Path) -> None:
-    """troff starts a line of its own where a line begins with a blank, except in a block as it is."""
+    """troff starts a line of its own where a line begins with a blank, except in `.nf`."""
     from tools.man import paragraphs, write
 
     write(tmp_path)
@@ -70,6 +70,6 @@ def test_the_targets_of_a_release_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", makefile, re.MULTILINE)
     assert phony is not None
-    for target in ("wheel", "try-wheel", "sbom", "man"):
+    for target in ("wheel", "try-wheel", "try-sdist", "sbom", "man"):
         assert re.search(rf"^{target}: .*## ", makefile, re.MULTILINE), target
         assert target in phony[1].split()

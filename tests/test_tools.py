@@ -86,6 +86,22 @@ def test_a_folder_with_too_many_modules_is_found(tmp_path: Path) -> None:
     assert len(list(problems(paths))) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("the watermrak of a query", ["watermrak"]),
+        ("one\n\n```sql\nSELECT qurey\n```\n\nand `a_qurey` of the qurey", ["qurey"]),
+        ("[the query](qurey.md#qurey) at https://qurey.org/qurey", []),
+        ("The query isn't Qurey or q.qurey or qurey/", []),
+    ],
+)
+def test_words_that_no_page_had_are_found(text: str, new: list[str], tmp_path: Path) -> None:
+    unknown = runpy.run_path(str(ROOT / "tools" / "check_words.py"))["unknown"]
+    (tmp_path / "page.md").write_text(text, encoding="utf-8")
+    known = {"the", "query", "one", "and", "isn't"}
+    assert [line.rpartition(" ")[2] for line in unknown(tmp_path, known)] == new
+
+
 def test_every_compiled_loop_is_compiled_before_the_tests() -> None:
     """A module of loops that is forgotten there is compiled by every worker of the tests."""
     tool = runpy.run_path(str(ROOT / "tools" / "compile_loops.py"))
