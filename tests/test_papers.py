@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import re
@@ -290,6 +291,29 @@ def test_programs_accept_their_command_lines(of: Any, monkeypatch: pytest.Monkey
                 module.main()
             checked.append(program.name)
     assert len(checked) >= 12
+
+
+def _is_parsed_first(program: Path) -> bool:
+    """Whether `main` begins with a parser, so that it can be called with --help."""
+    body = ast.parse(program.read_text(encoding="utf-8")).body
+    (main,) = (one for one in body if isinstance(one, ast.FunctionDef) and one.name == "main")
+    first = next(one for one in main.body if not isinstance(one, ast.Import | ast.ImportFrom))
+    return "parser" in ast.unparse(first).lower()
+
+
+def test_programs_answer_help_and_run_nothing(
+    of: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {program.arguments[0] for program in of("paper_list").programs().values()}
+    files |= {f"benchmarks/{name}.py" for name in ("tables", "paper_pages", "peers")}
+    assert [file for file in sorted(files) if not _is_parsed_first(ROOT / file)] == []
+    for file in sorted(files):
+        module = of(Path(file).stem)
+        monkeypatch.setattr(sys, "argv", [file, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            module.main()
+        assert ended.value.code == 0, file
+        assert capsys.readouterr().out.startswith("usage: ")
 
 
 def test_programs_run_once_and_again_where_they_were_started_anew(
