@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from measure import HERE
-from paper_value import is_there, told, value, values
+from paper_value import is_there, results_of, told, value, values
 
 LISTS = HERE / "papers"
 DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
@@ -186,10 +186,21 @@ def figures() -> dict[str, Figure]:
     return {figure.id: figure for key in DOCUMENTS for figure in document(key).figures}
 
 
-def programs_by_figure() -> dict[str, str]:
-    """The program of each figure that has one, by id, also where no result is kept yet."""
-    rows = ((key, of) for key in DOCUMENTS for of in _read(key)["figure"])
-    return {f"{key}-{of['id']}": of["program"] for key, of in rows if "program" in of}
+def programs_by_figure() -> dict[str, set[str]]:
+    """The programs of each figure that has some, by id, also where no result is kept yet.
+
+    Its own, and those of other results that its sentences, its ratio and its pictures read.
+    """
+    found = dict[str, set[str]]()
+    by_result = {name: of.name for of in programs().values() for name in of.results}
+    for key in DOCUMENTS:
+        for of in _read(key)["figure"]:
+            if "program" in of:
+                sentences, paths, result = _read_by(of)
+                read = results_of(sentences, result)
+                read |= {name for path in paths for name in results_of(f"{{{path}}}", result)}
+                found[f"{key}-{of['id']}"] = {of["program"]} | {by_result[name] for name in read}
+    return found
 
 
 def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
@@ -197,14 +208,16 @@ def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
     for key in DOCUMENTS:
         for of in _read(key)["figure"]:
             if of.get("program") == program:
-                drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
-                paths = [line[axis] for line in drawn for axis in "xy"]
-                paths += [of["compare"]["ours"]] if "compare" in of else []
-                yield (
-                    f"{of['ours']} {of['differs']}",
-                    paths,
-                    of.get("result", programs()[program].results[0]),
-                )
+                yield _read_by(of)
+
+
+def _read_by(of: Mapping[str, Any]) -> tuple[str, list[str], str]:
+    """The sentences of a row, the paths of its ratio and its pictures, and its result."""
+    drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
+    paths = [line[axis] for line in drawn for axis in "xy"]
+    paths += [of["compare"]["ours"]] if "compare" in of else []
+    result = of.get("result", programs()[of["program"]].results[0])
+    return f"{of['ours']} {of['differs']}", paths, result
 
 
 def headlines() -> tuple[Headline, ...]:
