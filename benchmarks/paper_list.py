@@ -57,10 +57,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Compare:
-    """One number of the paper beside one of ours, in the same unit."""
+    """One number of the paper beside one of ours, in the same unit; a picture shows both."""
 
     published: float
     ours: str
+    unit: str
+    per: float = 1.0
+    """How much of what results have the unit is."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,16 @@ class Figure:
     @property
     def ratio(self) -> float | None:
         """Ours by theirs, where both are one number of one kind and ours was seen."""
-        ours = None if self.compare is None else value(self.compare.ours, self.result)
-        return None if ours is None else float(ours) / self.compare.published
+        both = self.both
+        return None if both is None else both[1] / both[0]
+
+    @property
+    def both(self) -> tuple[float, float] | None:
+        """Theirs and ours."""
+        if self.compare is None:
+            return None
+        ours = value(self.compare.ours, self.result)
+        return None if ours is None else (self.compare.published, float(ours))
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,22 @@ def test_pages_are_what_the_program_makes(of: Any) -> None:
     assert of("paper_pages").wrong() == []
 
 
+def test_ours_is_drawn_beside_what_is_printed(of: Any) -> None:
+    pages, listed = of("paper_pages"), of("paper_list")
+    both = [figure for figure in listed.figures().values() if figure.both is not None]
+    assert len(both) >= 25
+    drawn = {name for name in pages.pages() if name.endswith("-beside.svg")}
+    assert drawn == {f"{figure.id}-beside.svg" for figure in both}
+    assert all((ROOT / "docs/papers" / name).exists() for name in drawn)
+    svg = of("chart").Bars("A & B", "ms", [("published", 40.0), ("ours", 10.0)]).svg()
+    widths = re.findall(r'width="([\d.]+)" height="20"', svg)
+    assert float(widths[0]) == pytest.approx(4 * float(widths[1]), abs=0.4)
+    assert "<title>A &amp; B</title>" in svg
+    nothing = of("chart").Bars("no overshoot", "", [("published", 0.0), ("ours", 0.0)])
+    assert 'width="0.0" height="20"' in nothing.svg()
+    assert [of("chart").short(v) for v in (71.78, 0.0009, 24_780.0)] == ["71.8", "0.0009", "24,780"]
+
+
 def test_a_missing_key_is_an_error_and_not_an_empty_cell(of: Any) -> None:
     value = of("paper_value")
     with pytest.raises(KeyError, match=r"stretch_model\.json: must have figure 4/pure"):
