@@ -178,16 +178,19 @@ def _figure(key: str, of: dict[str, Any]) -> Figure:
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
     of.setdefault("result", program.results[0] if program else "")
-    if program and not (is_there(of["result"]) and _has(of["result"], of.get("needs", ""))):
+    if program and not _is_run(of):
         of = {name: of[name] for name in ("id", "name", "title", "shows", "published", "place")}
         because = f"nobody has run `python {program.command}` yet and kept its result."
         return Figure(**of, kind=NOT_DONE, because=because)
     return Figure(**of)
 
 
-def _has(result: str, path: str) -> bool:
+def _is_run(of: Mapping[str, Any]) -> bool:
+    """Whether all results that a row reads are there, with what it needs."""
+    if not all(map(is_there, results_of(f"{of['ours']} {of['differs']}", of["result"]))):
+        return False
     try:
-        return not path or bool(values(path, result))
+        return "needs" not in of or bool(values(of["needs"], of["result"]))
     except KeyError:
         return False
 

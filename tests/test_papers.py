@@ -150,6 +150,28 @@ def test_a_figure_whose_result_nobody_has_yet_is_not_done(
     assert (done.kind, found.kind, found.title) == (listed.MEASURED, listed.NOT_DONE, done.title)
     assert (found.ours, found.program, found.compare, found.told) == ("", "", None, "")
     assert f"`python {listed.programs()[done.program].command}`" in found.because
+    for lacking in ("sustained-15-minutes", "sustained-5-minutes"):  # it reads both
+        monkeypatch.setattr(listed, "is_there", lambda name, lacking=lacking: name != lacking)
+        listed.document.cache_clear()
+        assert listed.figures()["scalejoin-5"].kind == listed.NOT_DONE
+    listed.document.cache_clear()
+
+
+def test_a_row_whose_result_is_of_an_older_run_is_not_done(
+    of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = of("paper_list")
+    row = {"ours": "{n}", "differs": "", "result": "made", "needs": "experiments/section8-3"}
+    monkeypatch.setattr(listed, "is_there", lambda name: name == "made")
+
+    def values(path: str, result: str) -> list[int]:
+        if path == "experiments/section8-3":
+            raise KeyError(path)
+        return [1]
+
+    monkeypatch.setattr(listed, "values", values)
+    assert [listed._is_run({**row, "needs": path}) for path in (row["needs"], "n")] == [False, True]
+    assert not listed._is_run({**row, "ours": "{@other/n}", "needs": "n"})
 
 
 def test_pages_are_what_the_program_makes(of: Any) -> None:
