@@ -1,4 +1,4 @@
-"""Line charts over time as SVG, in a few elements; matplotlib is no dependency."""
+"""Line charts over time, and bars, as SVG, in a few elements; matplotlib is no dependency."""
 
 from __future__ import annotations
 
@@ -135,6 +135,43 @@ class Chart:
             f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="{width}" '
             'stroke-linejoin="round"/>'
         )
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A title, what the numbers are, and a bar for each name."""
+
+    title: str
+    unit: str
+    bars: Sequence[tuple[str, float]]
+
+    def svg(self) -> str:
+        return "\n".join(self._parts()) + "\n"
+
+    def _parts(self) -> Iterator[str]:
+        height, left = 56 + 30 * len(self.bars), 24 + 7 * max(len(name) for name, _ in self.bars)
+        longest, most = WIDTH - left - 90, max(value for _, value in self.bars) or 1.0
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+            'font-family="sans-serif" font-size="12">'
+        )
+        yield f"<title>{escape(self.title)}</title>"
+        yield f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
+        yield text(14, 20, self.title, 'font-weight="bold" font-size="14"')
+        yield text(14, 38, self.unit, f'fill="{INK}"')
+        for number, (name, value) in enumerate(self.bars):
+            y, width = 50 + 30 * number, round(value / most * longest, 1)
+            yield text(14, y + 15, name, f'fill="{INK}"')
+            colour = STYLES[number][0]
+            yield f'<rect x="{left}" y="{y}" width="{width}" height="20" fill="{colour}"/>'
+            yield text(left + width + 6, y + 15, short(value), f'fill="{INK}"')
+        yield f'<path d="M{left} 46V{height - 6}" stroke="{INK}"/>'
+        yield "</svg>"
+
+
+def short(value: float) -> str:
+    """A number with three digits that count, and no power of ten."""
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
 def ticks(highest: float, fewest: int = 4) -> list[float]:

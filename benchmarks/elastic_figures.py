@@ -18,6 +18,7 @@ Results go to benchmarks/results/elastic_figures.json, plots to docs/elastic-*.s
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -39,6 +40,7 @@ SECONDS = "seconds (simulated)"
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     content: dict[str, Any] = {
         "simulated": {
             "service_s_per_tuple": SERVICE_S,

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from measure import HERE
-from paper_value import is_there, told, value, values
+from paper_value import is_there, results_of, told, value, values
 
 LISTS = HERE / "papers"
 DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
@@ -57,10 +57,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Compare:
-    """One number of the paper beside one of ours, in the same unit."""
+    """One number of the paper beside one of ours, in the same unit; a picture shows both."""
 
     published: float
     ours: str
+    unit: str
+    per: float = 1.0
+    """How much of what results have the unit is."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,16 @@ class Figure:
     @property
     def ratio(self) -> float | None:
         """Ours by theirs, where both are one number of one kind and ours was seen."""
-        ours = None if self.compare is None else value(self.compare.ours, self.result)
-        return None if ours is None else float(ours) / self.compare.published
+        both = self.both
+        return None if both is None else both[1] / both[0]
+
+    @property
+    def both(self) -> tuple[float, float] | None:
+        """Theirs and ours."""
+        if self.compare is None:
+            return None
+        ours = value(self.compare.ours, self.result)
+        return None if ours is None else (self.compare.published, float(ours))
 
 
 @dataclass(frozen=True)
@@ -167,16 +178,19 @@ def _figure(key: str, of: dict[str, Any]) -> Figure:
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
     of.setdefault("result", program.results[0] if program else "")
-    if program and not (is_there(of["result"]) and _has(of["result"], of.get("needs", ""))):
+    if program and not _is_run(of):
         of = {name: of[name] for name in ("id", "name", "title", "shows", "published", "place")}
         because = f"nobody has run `python {program.command}` yet and kept its result."
         return Figure(**of, kind=NOT_DONE, because=because)
     return Figure(**of)
 
 
-def _has(result: str, path: str) -> bool:
+def _is_run(of: Mapping[str, Any]) -> bool:
+    """Whether all results that a row reads are there, with what it needs."""
+    if not all(map(is_there, results_of(f"{of['ours']} {of['differs']}", of["result"]))):
+        return False
     try:
-        return not path or bool(values(path, result))
+        return "needs" not in of or bool(values(of["needs"], of["result"]))
     except KeyError:
         return False
 
@@ -186,10 +200,21 @@ def figures() -> dict[str, Figure]:
     return {figure.id: figure for key in DOCUMENTS for figure in document(key).figures}
 
 
-def programs_by_figure() -> dict[str, str]:
-    """The program of each figure that has one, by id, also where no result is kept yet."""
-    rows = ((key, of) for key in DOCUMENTS for of in _read(key)["figure"])
-    return {f"{key}-{of['id']}": of["program"] for key, of in rows if "program" in of}
+def programs_by_figure() -> dict[str, set[str]]:
+    """The programs of each figure that has some, by id, also where no result is kept yet.
+
+    Its own, and those of other results that its sentences, its ratio and its pictures read.
+    """
+    found = dict[str, set[str]]()
+    by_result = {name: of.name for of in programs().values() for name in of.results}
+    for key in DOCUMENTS:
+        for of in _read(key)["figure"]:
+            if "program" in of:
+                sentences, paths, result = _read_by(of)
+                read = results_of(sentences, result)
+                read |= {name for path in paths for name in results_of(f"{{{path}}}", result)}
+                found[f"{key}-{of['id']}"] = {of["program"]} | {by_result[name] for name in read}
+    return found
 
 
 def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
@@ -197,14 +222,16 @@ def rows_of(program: str) -> Iterator[tuple[str, list[str], str]]:
     for key in DOCUMENTS:
         for of in _read(key)["figure"]:
             if of.get("program") == program:
-                drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
-                paths = [line[axis] for line in drawn for axis in "xy"]
-                paths += [of["compare"]["ours"]] if "compare" in of else []
-                yield (
-                    f"{of['ours']} {of['differs']}",
-                    paths,
-                    of.get("result", programs()[program].results[0]),
-                )
+                yield _read_by(of)
+
+
+def _read_by(of: Mapping[str, Any]) -> tuple[str, list[str], str]:
+    """The sentences of a row, the paths of its ratio and its pictures, and its result."""
+    drawn = [line for chart in of.get("charts", ()) for line in chart["lines"]]
+    paths = [line[axis] for line in drawn for axis in "xy"]
+    paths += [of["compare"]["ours"]] if "compare" in of else []
+    result = of.get("result", programs()[of["program"]].results[0])
+    return f"{of['ours']} {of['differs']}", paths, result
 
 
 def headlines() -> tuple[Headline, ...]:

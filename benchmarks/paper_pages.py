@@ -18,7 +18,7 @@ from typing import Any
 
 import paper_index
 import paper_list
-from chart import Chart, Line
+from chart import Bars, Chart, Line
 from measure import HERE
 from paper_list import (
     DOCUMENTS,
@@ -47,6 +47,8 @@ def pages() -> dict[str, str]:
     for figure in figures().values():
         for name, chart in _charts(figure):
             found[name] = _drawn(figure, chart)
+        if figure.both is not None:
+            found[_beside(figure)] = _bars(figure).svg()
     return found
 
 
@@ -173,6 +175,7 @@ def _section(figure: Figure) -> Iterator[str]:
     yield f"- It measures {', '.join(f'`{path}`' for path in program.measures)}"
     pictures = [f"../{name}" for name in figure.pictures]
     pictures += [name for name, _ in _charts(figure)]
+    pictures += [_beside(figure)] if figure.both is not None else []
     for picture in pictures:
         yield from ("", f"![{figure.name}: {figure.title}]({picture})")
 
@@ -218,6 +221,19 @@ def _charts(figure: Figure) -> Iterator[tuple[str, paper_list.Chart]]:
     several = len(figure.charts) > 1
     for letter, chart in zip(ascii_lowercase, figure.charts, strict=False):
         yield f"{figure.id}{f'-{letter}' if several else ''}.svg", chart
+
+
+def _beside(figure: Figure) -> str:
+    """The picture of ours beside theirs."""
+    return f"{figure.id}-beside.svg"
+
+
+def _bars(figure: Figure) -> Bars:
+    """What is printed in the text, and ours."""
+    compare, (theirs, ours) = figure.compare, figure.both or (0.0, 0.0)
+    assert compare is not None
+    bars = [("published", theirs / compare.per), ("ours", ours / compare.per)]
+    return Bars(f"{figure.name}: {figure.title}", compare.unit, bars)
 
 
 def _drawn(figure: Figure, chart: paper_list.Chart) -> str:

@@ -40,7 +40,9 @@ def chosen(cores: int, only: Sequence[str]) -> list[Program]:
     """The programs of these figures, or those for so many cores, in the order of the list."""
     if only:
         found = programs_by_figure()
-        wanted = {of for figure, of in found.items() if any(_is(figure, one) for one in only)}
+        wanted = set[str]().union(
+            *(of for figure, of in found.items() if any(_is(figure, one) for one in only))
+        )
         if not wanted:
             names = ", ".join(found)
             raise SystemExit(f"--only: must name figures with a program; got {only}: {names}")
@@ -158,6 +160,9 @@ def main() -> None:
     asked = parser.parse_args()
     asked_for = quick_ones(asked.only) if asked.quick else chosen(asked.cores, asked.only)
     wanted = [p for one in asked_for if (p := one.on(asked.real))]
+    for one in asked_for:
+        if one.on(asked.real) is None:
+            print(f"{one.name}: needs --real FOLDER, left out")
     for program in wanted:
         if asked.again and not asked.list:
             (MARKERS / program.name).unlink(missing_ok=True)

@@ -9,6 +9,7 @@ benchmarks/results/ stays as it is, or says nothing.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import statistics
@@ -229,6 +230,7 @@ def _filled(found: re.Match[str], of: dict[str, Table]) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     for page in PAGES:
         fill(page)
 

@@ -43,6 +43,9 @@ def test_tables_and_figures_of_pages_are_those_of_the_results() -> None:
     wrong = [f"{f.page}: {f.expected()}" for f in figures.FIGURES if not f.is_there()]
     assert wrong == []
     assert len(figures.FIGURES) >= 16
+    # `make papers` writes all that its programs are quoted with.
+    quoted = {f.report for f in figures.FIGURES}
+    assert quoted.isdisjoint(_benchmark("paper_index").measured())
 
 
 def test_a_step_takes_as_long_as_the_instance_with_most_to_do(path: ModuleType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import re
@@ -149,11 +150,49 @@ def test_a_figure_whose_result_nobody_has_yet_is_not_done(
     assert (done.kind, found.kind, found.title) == (listed.MEASURED, listed.NOT_DONE, done.title)
     assert (found.ours, found.program, found.compare, found.told) == ("", "", None, "")
     assert f"`python {listed.programs()[done.program].command}`" in found.because
+    for lacking in ("sustained-15-minutes", "sustained-5-minutes"):  # it reads both
+        monkeypatch.setattr(listed, "is_there", lambda name, lacking=lacking: name != lacking)
+        listed.document.cache_clear()
+        assert listed.figures()["scalejoin-5"].kind == listed.NOT_DONE
+    listed.document.cache_clear()
+
+
+def test_a_row_whose_result_is_of_an_older_run_is_not_done(
+    of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = of("paper_list")
+    row = {"ours": "{n}", "differs": "", "result": "made", "needs": "experiments/section8-3"}
+    monkeypatch.setattr(listed, "is_there", lambda name: name == "made")
+
+    def values(path: str, result: str) -> list[int]:
+        if path == "experiments/section8-3":
+            raise KeyError(path)
+        return [1]
+
+    monkeypatch.setattr(listed, "values", values)
+    assert [listed._is_run({**row, "needs": path}) for path in (row["needs"], "n")] == [False, True]
+    assert not listed._is_run({**row, "ours": "{@other/n}", "needs": "n"})
 
 
 def test_pages_are_what_the_program_makes(of: Any) -> None:
     """After new results: `python benchmarks/paper_pages.py`."""
     assert of("paper_pages").wrong() == []
+
+
+def test_ours_is_drawn_beside_what_is_printed(of: Any) -> None:
+    pages, listed = of("paper_pages"), of("paper_list")
+    both = [figure for figure in listed.figures().values() if figure.both is not None]
+    assert len(both) >= 25
+    drawn = {name for name in pages.pages() if name.endswith("-beside.svg")}
+    assert drawn == {f"{figure.id}-beside.svg" for figure in both}
+    assert all((ROOT / "docs/papers" / name).exists() for name in drawn)
+    svg = of("chart").Bars("A & B", "ms", [("published", 40.0), ("ours", 10.0)]).svg()
+    widths = re.findall(r'width="([\d.]+)" height="20"', svg)
+    assert float(widths[0]) == pytest.approx(4 * float(widths[1]), abs=0.4)
+    assert "<title>A &amp; B</title>" in svg
+    nothing = of("chart").Bars("no overshoot", "", [("published", 0.0), ("ours", 0.0)])
+    assert 'width="0.0" height="20"' in nothing.svg()
+    assert [of("chart").short(v) for v in (71.78, 0.0009, 24_780.0)] == ["71.8", "0.0009", "24,780"]
 
 
 def test_a_missing_key_is_an_error_and_not_an_empty_cell(of: Any) -> None:
@@ -292,6 +331,29 @@ def test_programs_accept_their_command_lines(of: Any, monkeypatch: pytest.Monkey
     assert len(checked) >= 12
 
 
+def _is_parsed_first(program: Path) -> bool:
+    """Whether `main` begins with a parser, so that it can be called with --help."""
+    body = ast.parse(program.read_text(encoding="utf-8")).body
+    (main,) = (one for one in body if isinstance(one, ast.FunctionDef) and one.name == "main")
+    first = next(one for one in main.body if not isinstance(one, ast.Import | ast.ImportFrom))
+    return "parser" in ast.unparse(first).lower()
+
+
+def test_programs_answer_help_and_run_nothing(
+    of: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {program.arguments[0] for program in of("paper_list").programs().values()}
+    files |= {f"benchmarks/{name}.py" for name in ("tables", "paper_pages", "peers")}
+    assert [file for file in sorted(files) if not _is_parsed_first(ROOT / file)] == []
+    for file in sorted(files):
+        module = of(Path(file).stem)
+        monkeypatch.setattr(sys, "argv", [file, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            module.main()
+        assert ended.value.code == 0, file
+        assert capsys.readouterr().out.startswith("usage: ")
+
+
 def test_programs_run_once_and_again_where_they_were_started_anew(
     of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -323,10 +385,17 @@ def test_programs_are_chosen_by_cores_and_by_figures(of: Any) -> None:
     names = {cores: {p.name for p in runs.chosen(cores, [])} for cores in (2, 16)}
     assert "sustained" in names[16]
     assert names[2].isdisjoint(names[16])
-    assert {p.name for p in runs.chosen(2, ["stretch-5"])} == {
-        "sustained",
-        "reconfigure",
-        "physical_streams",
+    second = {
+        "stretch-5": {"sustained", "reconfigure", "physical_streams"},
+        "dissertation-34": {"concept_drift", "concept_drift_real"},
+        "scalejoin-5": {
+            "physical_streams",
+            *("sustained", "sustained_5_minutes", "sustained_15_minutes"),
+        },
+        "scalejoin-kernel": {"join_scan", "join_scan_kernel"},
+        "dissertation-12": {"partition_engine", "partitioners"},
     }
+    found = {asked: {p.name for p in runs.chosen(2, [asked])} for asked in second}
+    assert found == second
     with pytest.raises(SystemExit, match="--only: must name figures with a program"):
         runs.chosen(2, ["stretch-99"])
