@@ -4,7 +4,7 @@
     python benchmarks/peers.py                                two cores, all that are there
     python benchmarks/peers.py --beside 8                     on 16 cores, eight runs at once
     python benchmarks/peers.py --cores 16 --cases sliding band
-    python benchmarks/peers.py --rows 40000 --rounds 1        whether all give the same rows, no more
+    python benchmarks/peers.py --rows 40000 --rounds 1        whether all give the same rows
 
     tumbling, sliding   mean and count of each key over 60 s, each minute or every 10 s
     median              the same windows of 10 s, exact
