@@ -141,7 +141,7 @@ _IN_README = ("tidegate", "spark", "flink", "pathway")
 def _of_each(report: Report, case: str, text: Callable[[Report], str]) -> Iterator[str]:
     """Of the engines in the README; one that failed, or is not in the report, was not measured."""
     for name in _IN_README:
-        of = report["cases"][case].get(name, {})
+        of = report["cases"].get(case, {}).get(name, {})
         yield text(of) if "version" in of else "not measured"
 
 
