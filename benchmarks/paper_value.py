@@ -12,8 +12,8 @@ path stands in braces, after a colon with how it is printed: `{max cases/*/ratio
 `billion`, `million` or `thousand` too, or end with a unit, as `.1f s`; `word` is a number in words,
 and `some instance` that with as many instances. A sentence has no digits of its own but those that
 are published, in double brackets, and those of figures that it names. Where a run had no occasion
-to see something, its result has null or infinity: a sentence says "not seen" for it, and for a maximum, a mean
-or a quotient of which it is a part.
+to see something, its result has null or infinity: a sentence says "not seen" for it, and for a
+maximum, a mean or a quotient of which it is a part.
 """
 
 from __future__ import annotations
