@@ -164,15 +164,28 @@ class _Search:
 
     def _changed(self) -> StateError:
         """What to say where the query does not give a row again that was committed."""
-        tables = ", ".join(_read_again(self._runs.node))
         return StateError(
             f"row {self._wanted.number:,}",
             "must come again when the query is run from its sources",
             "another row",
-            f"Table {tables} changed within the time of this row, or its rows of then are not kept."
-            if tables
-            else "Input or code has changed: `tidegate verify` says which.",
+            self._remedy(),
         )
+
+    def _remedy(self) -> str:
+        tables = ", ".join(_read_again(self._runs.node))
+        idle = ", ".join(s.name for s in self._runs.origins.streams if s.idle_us is not None)
+        if tables:
+            return (
+                f"Table {tables} changed within the time of this row, or its rows of then are not "
+                "kept."
+            )
+        if idle:
+            return (
+                f"IDLE of stream {idle} let this row go out without tuples that came later; `why` "
+                "reads them too. Take a row whose sources were not silent; `tidegate verify` "
+                "repeats what was decided, and says whether input or code has changed."
+            )
+        return "Input or code has changed: `tidegate verify` says which."
 
     def _equal(self, rows: pa.Table) -> pa.Table:
         """The rows that are the wanted one, but for their ids."""
