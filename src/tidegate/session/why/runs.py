@@ -70,7 +70,7 @@ class TracedQuery:
 
     @property
     def reads_idle(self) -> bool:
-        """Whether a stream has IDLE: a new run waits for tuples that another one went on without."""
+        """Whether a stream has IDLE: a new run waits for tuples that the old one did without."""
         return any(stream.idle_us is not None for stream in self._plan.streams)
 
     def rows(self, seen: Seen) -> None:
