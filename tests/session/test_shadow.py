@@ -281,7 +281,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
         "ck",
         _query("x", NEW, "'in' TIME ts DISORDER 1 SECOND"),
     ],
-    "must follow from its input alone": lambda: [
+    "must have a query of the same kind": lambda: [
         "ck",
         _query("y", "SELECT k, v, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS w FROM s"),
     ],
@@ -304,6 +304,26 @@ def test_mistakes_change_nothing(must: str, capsys: pytest.CaptureFixture[str]) 
     assert invoke(["compare", *MISTAKES[must]()]) == 2
     assert must in capsys.readouterr().err
     assert {path: path.read_bytes() for path in Path("ck").rglob("*") if path.is_file()} == before
+
+
+OTHER_KINDS = [
+    "SELECT k, SUM(v) AS total FROM s [SESSION GAP 2 SECONDS] GROUP BY k",
+    "SELECT k, SUM(v) AS total FROM s [ROWS 4] GROUP BY k",
+    "SELECT k, v AS total FROM s",
+    "SELECT a.k, a.v AS total FROM s AS a [RANGE 1 SECOND] JOIN s AS b [RANGE 1 SECOND] "
+    "ON a.k = b.k",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_KINDS)
+def test_another_kind_of_query_is_refused_by_its_name(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Aggregates over windows of time are one kind, and all other queries the other one."""
+    assert invoke(["compare", "ck", _query("x", text)]) == 2
+    said = capsys.readouterr().err
+    assert "got an aggregate over windows of time there, and a query of another kind in" in said
+    assert "order of its tuples" not in said
 
 
 @pytest.mark.parametrize("place", ["other", "file"])

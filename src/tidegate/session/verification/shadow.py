@@ -362,14 +362,20 @@ def _check_fits(record: RecordedRun, old: Plan, new: Plan) -> None:
     idle = any(stream.idle_us is not None for stream in old.streams)
     refreshed = any(table.refresh_us is not None for table in (*old.tables, *new.tables))
     shed = bool(record.newest.shedding)
-    if idle or refreshed or shed or old.hold != new.hold:
-        got = (
-            "rows that depend on the clock or a person"
-            if old.hold == new.hold
-            else ("a query that waits for the order of its tuples, and one that does not")
-        )
+    if idle or refreshed or shed:
+        got = "rows that depend on the clock or a person"
         remedy = "Compare two .sql files over the same input."
         raise CheckpointError(where, "must follow from its input alone", got, remedy)
+    if old.hold != new.hold:  # the checkpoint has tuples that wait, or it has none
+        timed, other = "an aggregate over windows of time", "a query of another kind"
+        sides = (other, timed) if old.hold else (timed, other)
+        must = "must have a query of the same kind as NEW.sql"
+        got = "{} there, and {} in NEW.sql".format(*sides)
+        remedy = (
+            "Compare two .sql files over the same input, or start NEW.sql with another "
+            "--checkpoint and --out."
+        )
+        raise CheckpointError(where, must, got, remedy)
     missing = {t.name for t in old.targets} - {t.name for t in new.targets}
     if missing:
         got = f"none for {', '.join(str(name) for name in missing)}"
