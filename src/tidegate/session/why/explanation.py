@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.errors import StateError
 from tidegate.query.clause.column import EXACT
+from tidegate.query.clause.shed import UNIFORM, Shed
 from tidegate.query.node.graph import bottom_up
 from tidegate.query.node.join import Join
 from tidegate.query.node.limit import Limit
@@ -321,6 +322,12 @@ def _notes(root: Node, row: pa.Table) -> list[str]:
         "then are not kept as a whole"
         for name in _read_again(root)
     ]
+    clauses = [clause for part in bottom_up([root]) for clause in _clauses(part)]
+    if any(isinstance(clause, Shed) and clause.by == UNIFORM for clause in clauses):
+        found.append(
+            "shed: which tuples were used follows from their positions in the sources; they were "
+            "run again at these, and in a file of these tuples alone others would be dropped"
+        )
     if EXACT in row.column_names and row.column(EXACT)[0].as_py() is False:
         found.append("within an error: the answer was estimated from a sample of these tuples")
     return found
