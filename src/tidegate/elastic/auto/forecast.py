@@ -114,9 +114,9 @@ class LatencyForecast:
     """The latency of the slowest tuples at the end of a horizon, from `low_s` to `high_s`.
 
     `load` is the share of the time that the query needs, `high_load` at the upper end of what is
-    known; from 1 on it falls behind. `drain_s` is how long a backlog takes that is too large for the
-    horizon, 0 without one. `memory` is the part that state fills of what the process of the fullest
-    instance may hold, 0 where that is not known.
+    known; from 1 on it falls behind. `drain_s` is how long a backlog takes that is too large for
+    the horizon, 0 without one. `memory` is the part that state fills of what the process of the
+    fullest instance may hold, 0 where that is not known.
     """
 
     low_s: float
