@@ -76,9 +76,19 @@ def test_a_folder_of_several_outputs_has_a_digest_of_each(
     recorded = _run("x", "--batch-rows", "7")
     assert set(recorded) == {"sums", "dear"}
     assert json.loads(_answer(capsys, 0, "digest", "out-x", "--json"))["digests"] == recorded
-    Path("elsewhere").mkdir()
+    Path("elsewhere/data").mkdir(parents=True)
     assert invoke(["digest", "elsewhere"]) == 2
     assert "or an output folder with batches; got neither" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_an_output_without_rows_has_a_digest(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.sql").write_text(_SEVERAL.replace("v > 60", "v > 6000"))
+    recorded = _run("x")
+    assert recorded["dear"]["rows"] == 0
+    assert json.loads(_answer(capsys, 0, "digest", "out-x", "--json"))["digests"] == recorded
+    said = _answer(capsys, 0, "digest", "out-x/dear")
+    assert said == f"digest {recorded['dear']['digest']}, 0 rows\n"
 
 
 @pytest.mark.usefixtures("work")

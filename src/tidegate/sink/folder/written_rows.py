@@ -110,12 +110,19 @@ def outputs_in(place: str) -> dict[str, str]:
     if LEDGER in names or any(name.startswith("batch=") for name in names):
         return {}
     below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
-    return {name: at for name, at in below.items() if _has_batches(at)}
+    if not any(map(_has_batches, below.values())):
+        return {}
+    return {name: at for name, at in below.items() if _has_batches(at) or _is_without_rows(at)}
 
 
 def _has_batches(place: str) -> bool:
     names = sink_at(_uri(place)).batch_names("")
     return LEDGER in names or bool(batch_numbers(names))
+
+
+def _is_without_rows(place: str) -> bool:
+    """Whether a folder has nothing, or side outputs alone: so is an output without rows."""
+    return os.path.isdir(place) and all(name.startswith("_") for name in os.listdir(place))
 
 
 def digest_of(place: str, span: EventSpan) -> Digest:
@@ -132,6 +139,8 @@ def checked_digest(place: str, span: EventSpan) -> Digest:
 
     Without any ledger only the files are read.
     """
+    if _is_without_rows(place) and not _has_batches(place):
+        return Digest()
     uri = _uri(place)
     if text_format(place) is not None:
         remedy = "Give its CHECKPOINT, which has recorded the digest; `tidegate verify` checks it."
