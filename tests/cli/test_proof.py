@@ -76,9 +76,19 @@ def test_a_folder_of_several_outputs_has_a_digest_of_each(
     recorded = _run("x", "--batch-rows", "7")
     assert set(recorded) == {"sums", "dear"}
     assert json.loads(_answer(capsys, 0, "digest", "out-x", "--json"))["digests"] == recorded
-    Path("elsewhere").mkdir()
+    Path("elsewhere/data").mkdir(parents=True)
     assert invoke(["digest", "elsewhere"]) == 2
     assert "or an output folder with batches; got neither" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_an_output_without_rows_has_a_digest(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.sql").write_text(_SEVERAL.replace("v > 60", "v > 6000"))
+    recorded = _run("x")
+    assert recorded["dear"]["rows"] == 0
+    assert json.loads(_answer(capsys, 0, "digest", "out-x", "--json"))["digests"] == recorded
+    said = _answer(capsys, 0, "digest", "out-x/dear")
+    assert said == f"digest {recorded['dear']['digest']}, 0 rows\n"
 
 
 @pytest.mark.usefixtures("work")
@@ -106,7 +116,11 @@ def test_the_digest_of_a_damaged_file_is_one_sentence(capsys: pytest.CaptureFixt
     _run("x", "--batch-rows", "30")
     part = sorted(Path("out-x").glob("batch=*/part-*"))[0]
     part.write_bytes(part.read_bytes()[:200] + bytes(50) + part.read_bytes()[250:])
-    assert invoke(["digest", "out-x"]) == 2
+    assert invoke(["digest", "out-x"]) == 1
+    said = capsys.readouterr().err
+    assert f"got {part.absolute()}: other bytes than were written. " in said
+    shutil.rmtree("out-x/_ledger")
+    assert invoke(["digest", "out-x"]) == 1
     said = capsys.readouterr().err
     assert f"{part.parent.name}/{part.name}: must be as it was written; got " in said
     assert "tidegate verify CHECKPOINT" in said
@@ -167,6 +181,95 @@ def test_verify_finds_a_swapped_row_of_the_input(capsys: pytest.CaptureFixture[s
     assert _answer(capsys, 0, *later) == compared.format(0)
 
 
+_TEXT = pytest.mark.parametrize("format", ["csv", "json"])
+
+
+@pytest.mark.usefixtures("work")
+@_TEXT
+def test_the_first_row_is_named_of_texts_too(
+    format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run("x", "--format", format, "--batch-rows", "25")
+    text = Path("in.csv").read_text()
+    Path("in.csv").write_text(text.replace("24Z,a,36.0", "24Z,a,37.0"))
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "--json"))
+    assert facts["changed"] == ["input"]
+    difference = facts["outputs"][""]["difference"]
+    assert difference["row"] == 6
+    sides = [difference[side] for side in ("recorded", "now")]
+    assert [side["k"] for side in sides] == ["a", "a"]
+    assert sides[0]["a"] != sides[1]["a"]
+    before = ["verify", "ck-x", "--to", "2024-01-01T00:00:20Z"]
+    assert (
+        _answer(capsys, 0, *before) == "equal: 6 of the 18 rows that were committed were compared\n"
+    )
+
+
+@pytest.mark.usefixtures("work")
+@_TEXT
+def test_a_bit_of_a_text_is_found_without_the_ledger(
+    format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run("x", "--format", format)
+    part = next(Path("out-x").glob("batch=*/part-*"))
+    shutil.rmtree("out-x/_ledger")
+    assert "no such file: it was deleted" in _answer(capsys, 1, "verify", "ck-x")
+    whole = part.read_bytes()
+    for place in (len(whole) // 2, len(whole) - 20):
+        data = bytearray(whole)
+        data[place] ^= 1
+        part.write_bytes(data)
+        facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "--json"))
+        assert facts["changed"] == ["output"]
+        of = facts["outputs"][""]
+        assert of["difference"] or str(part) in of["files"][-1]
+
+
+@pytest.mark.usefixtures("work")
+def test_a_row_of_a_span_has_its_number_in_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x")
+    text = Path("in.csv").read_text()
+    Path("in.csv").write_text(text.replace("45Z,a,67.5", "45Z,a,68.5"))
+    for span in ([], ["--from", "2024-01-01T00:00:30Z"]):
+        facts = json.loads(_answer(capsys, 1, "verify", "ck-x", *span, "--json"))
+        assert facts["outputs"][""]["difference"]["row"] == 12
+
+
+@pytest.mark.usefixtures("work")
+def test_a_span_that_cannot_be_compared_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7")
+    assert invoke(["run", "q.sql", "--master", "none", "--checkpoint", "ck-y"]) == 0
+    for words, why in (
+        (["ck-x", "--from", "2024-01-02", "--to", "2024-01-01"], "got one that ends before"),
+        (["ck-y", "--to", "2024-01-02"], "must have files of all outputs"),
+        (["ck-x", "--retained", "--to", "2024-01-01T00:00:20Z"], "whose states are not kept"),
+        (["ck-x", "--stream", "rr=in.csv"], "--stream: must name a stream of the recorded query"),
+    ):
+        assert invoke(["verify", *words]) == 2
+        assert why in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_a_digest_refuses_what_no_ledger_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "25")
+    first = min(Path("out-x").glob("batch=*"))
+    part = next(first.iterdir())
+    for added in (first / "part-00001.parquet", Path("out-x/batch=00000099/part-00000.parquet")):
+        added.parent.mkdir(exist_ok=True)
+        shutil.copy(part, added)
+        assert invoke(["digest", "out-x"]) == 1
+        named = added if added.parent == first else added.parent
+        assert f"got {named.absolute()}: no batch has published it" in capsys.readouterr().err
+        added.unlink()
+    newest = max(Path("out-x").glob("batch=0000000?"))
+    shutil.rmtree(newest)
+    assert invoke(["digest", "out-x"]) == 1
+    assert f"{newest.absolute()}/part-00000.parquet: no such file" in capsys.readouterr().err
+    assert invoke(["run", "q.sql", "--master", "none", "--out", "o", "--format", "csv"]) == 0
+    assert invoke(["digest", "o"]) == 2
+    assert "got csv. Give its CHECKPOINT" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("work")
 def test_verify_finds_rows_that_were_added_to_the_input(capsys: pytest.CaptureFixture[str]) -> None:
     _run("x")
@@ -199,6 +302,27 @@ def test_verify_finds_a_changed_query(capsys: pytest.CaptureFixture[str]) -> Non
     facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "q.sql", "--json"))
     assert facts["changed"] == ["code"]
     assert facts["outputs"][""]["difference"]["row"] == 0
+
+
+@pytest.mark.usefixtures("work")
+def test_verify_names_input_and_code_that_changed_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _run("x")
+    Path("q.sql").write_text(_SQL.replace("AVG(v)", "MAX(v)"))
+    Path("in.csv").write_text(Path("in.csv").read_text().replace("24Z,a,36.0", "24Z,b,36.0"))
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "q.sql", "--json"))
+    assert facts["changed"] == ["code", "input"]
+
+
+@pytest.mark.usefixtures("work")
+def test_verify_names_an_input_that_was_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x")
+    Path("in.csv").unlink()
+    assert invoke(["verify", "ck-x"]) == 1
+    said = capsys.readouterr().err
+    assert "in.csv" in said
+    assert "The input has changed." in said
 
 
 def _tree(*places: str) -> dict[str, bytes]:

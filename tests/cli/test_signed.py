@@ -229,6 +229,28 @@ def test_a_run_that_goes_on_goes_on_with_the_chain(
     assert "as signed" in _said(capsys, "verify", "ck", "--signed-by", "mine.pub")
 
 
+def test_a_chain_that_is_gone_is_refused(
+    signed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree("ck/chain")
+    assert invoke([*_RUN, "--sign", "mine.pem"]) == 2
+    assert "must have the chain of its batches" in capsys.readouterr().err
+
+
+def test_what_no_query_has_beside_a_key_is_refused(signed: Callable[..., str]) -> None:
+    assert "takes --out and --json alone" in signed(2, "--from", "1970-01-01")
+
+
+@pytest.mark.parametrize("name", ["batch=2x", "more.parquet"])
+def test_a_stray_beside_signed_batches_is_named(signed: Callable[..., str], name: str) -> None:
+    source = min(Path("out").glob("batch=*"))
+    if name.startswith("batch"):
+        shutil.copytree(source, Path("out") / name)
+    else:
+        shutil.copy(next(source.iterdir()), Path("out") / name)
+    assert f"/out/{name}: not signed" in signed(1)
+
+
 def test_a_link_that_a_crash_has_taken_is_written_again(signed: Callable[..., str]) -> None:
     whole = _links()[-1].read_bytes()
     _links()[-1].unlink()

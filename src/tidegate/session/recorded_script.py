@@ -9,13 +9,13 @@ has to be given the query.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from tidegate.errors import CheckpointError, StateError
+from tidegate.errors import CheckpointError, OptionError, StateError, near
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.query.node.node import Input
 from tidegate.query.output import Output
@@ -67,6 +67,7 @@ class RecordedScript:
         self, streams: Mapping[str, list[str]], times: Mapping[str, str]
     ) -> RecordedScript:
         """The same over other sources; their paths count from the folder at hand."""
+        self._check_names(streams)
         here = {name: [self._from_here(uri) for uri in uris] for name, uris in streams.items()}
         return replace(self, streams=_over(self.streams, here), times=_over(self.times, times))
 
@@ -98,6 +99,16 @@ class RecordedScript:
         """How the run had the query planned."""
         said = dict(self.planning)
         return PlanOptions(JoinOptions(**said.pop("join", {})), **said)
+
+    def _check_names(self, streams: Iterable[str]) -> None:
+        """Refuse streams that the query does not have: nothing would read them."""
+        script = read_script(self.sql)
+        made = [said.name for of in (script.creates, script.tables) for said in of]
+        known = list(dict.fromkeys([*made, *self.streams, *self.given]))
+        for name in streams:
+            if name.lower() not in [one.lower() for one in known]:
+                must = "must name a stream of the recorded query"
+                raise OptionError("--stream", must, name, near(name, known))
 
     @property
     def _is_elsewhere(self) -> bool:

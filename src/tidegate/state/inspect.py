@@ -406,7 +406,7 @@ def _output_line(name: str, of: Mapping[str, Any]) -> str:
     wrong = len(of["problems"])
     if of["published"]:
         return f"{summary}: published, {f'{wrong} changed since' if wrong else 'as committed'}"
-    again = f"{wrong} damaged before it was published, so that it will run again"
+    again = f"{wrong} missing, or damaged before it was published, so that it will run again"
     return f"{summary}: {again if wrong else 'staged, all are whole'}"
 
 

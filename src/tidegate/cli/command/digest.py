@@ -10,7 +10,12 @@ from tidegate.cli.text.answer import CommandAnswer, answers
 from tidegate.driver.report.metrics import digest_line
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.session.verification.signed_chain import signed_ends
-from tidegate.sink.folder.written_rows import EventSpan, digest_of, outputs_in
+from tidegate.sink.folder.written_rows import (
+    EventSpan,
+    checked_digest,
+    digest_of,
+    outputs_in,
+)
 from tidegate.state.signature import PublicKey
 from tidegate.state.store import Store
 
@@ -41,7 +46,7 @@ def digest(place: str, until: int | None, signed_by: str | None) -> CommandAnswe
     found = recorded(place, until)
     if found is None:
         span, places = EventSpan(to_us=until), outputs_in(place) or {"": place}
-        found = {name: digest_of(at, span).to_dict() for name, at in places.items()}
+        found = {name: checked_digest(at, span).to_dict() for name, at in places.items()}
     lines = [digest_line(name, of) for name, of in found.items()]
     return CommandAnswer({"digests": found}, lambda: "\n".join(lines))
 

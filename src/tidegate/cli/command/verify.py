@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,10 +14,10 @@ from tidegate.cli.option.signed_by import SIGNED_BY, signed_by_option, signed_li
 from tidegate.cli.option.value import PathText, TimeText
 from tidegate.cli.text.answer import CommandAnswer, answers
 from tidegate.driver.report.metrics import digest_line
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, RunError, SourceError, TidegateError
 from tidegate.session.verification.rerun import RecordedRun
 from tidegate.session.verification.signed_chain import check_signed
-from tidegate.session.verification.verify import verified
+from tidegate.session.verification.verify import CODE, INPUT, verified
 from tidegate.sink.folder.written_rows import EventSpan
 from tidegate.state.signature import PublicKey
 
@@ -66,15 +67,46 @@ def verify(
         remedy = "The output of a checkpoint is where its run has put it: leave --out out."
         raise OptionError("--out", f"needs {SIGNED_BY}", out, remedy)
     record = RecordedRun(checkpoint)
-    with asked.of(record, partitioner) as (outputs, planning):
-        facts = verified(record.store.location, outputs, EventSpan(from_, to), retained, planning)
+    span = EventSpan(from_, to)
+    facts = _verified(record, asked, partitioner, span, retained)
+    if facts["changed"] == [CODE] and asked.query is not None:
+        facts["changed"] += _changed_input(record, asked, span, retained)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 
 
+def _verified(
+    record: RecordedRun,
+    asked: AskedQuery,
+    partitioner: str | None,
+    span: EventSpan,
+    retained: bool,
+) -> dict[str, Any]:
+    """What `verified` finds; a recorded source that is gone is a change, not a mistake."""
+    try:
+        with asked.of(record, partitioner) as (outputs, planning):
+            return verified(record.store.location, outputs, span, retained, planning)
+    except SourceError as error:
+        if asked.is_given:
+            raise
+        remedy = f"The input has changed. {error.remedy or 'Put it back, or give --stream.'}"
+        raise RunError(error.where, error.requirement, error.got, remedy) from error
+
+
+def _changed_input(
+    record: RecordedRun, asked: AskedQuery, span: EventSpan, retained: bool
+) -> list[str]:
+    """Beside another query: whether the recorded one also gives other rows, where it is known."""
+    try:
+        own = replace(asked, query=None)
+        return [of for of in _verified(record, own, None, span, retained)["changed"] if of == INPUT]
+    except TidegateError:
+        return []
+
+
 def _refuse_beside_key(*given: object) -> None:
     """With a public key no query is run, so nothing can be asked of one."""
-    if any(value not in (None, False) for value in given):
+    if any(value is not None and value is not False for value in given):
         got = "options of a query that runs again"
         remedy = "Call `verify` twice: with the key, and with these options."
         raise OptionError(SIGNED_BY, "takes --out and --json alone", got, remedy)

@@ -101,10 +101,19 @@ def check_chain(store: Store, key: SigningKey) -> None:
         got = f"one at batch {batch}, and a chain that has signed batch {head.batch}"
         remedy = "Restore the newest state, or begin with another checkpoint."
         raise CheckpointError(store.location, "must be as far as its chain", got, remedy)
+    if newest is not None and head is None and _was_signed(store, batch):
+        got = "none, and batches that are signed"
+        remedy = "Put the folder chain back from a copy, or begin with another checkpoint."
+        raise CheckpointError(store.location, "must have the chain of its batches", got, remedy)
     if newest is not None and not newest.digests:
         got = "one that an earlier version began without digests"
         remedy = "Sign a run with another --checkpoint."
         raise CheckpointError(store.location, "must have recorded digests", got, remedy)
+
+
+def _was_signed(store: Store, batch: int) -> bool:
+    """Whether one before a batch was signed: a kill before the first link leaves only one batch."""
+    return any(manifest.signed and manifest.batch < batch for manifest in store.kept())
 
 
 def _head(store: Store, key: SigningKey) -> ChainLink | None:

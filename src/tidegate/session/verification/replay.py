@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -81,12 +82,15 @@ def _compared(repeated: RepeatedBatch, name: str, folder: str, before: int) -> d
     again = was is not None and repeated.again(name)
     difference = None
     if not again and name in committed.places:
-        span = {"after": committed.batch - 1, "upto": committed.batch}
+        rows = partial(
+            rows_of,
+            span=EventSpan(),
+            may_be_empty=True,
+            after=committed.batch - 1,
+            upto=committed.batch,
+        )
         try:
-            at = first_difference(
-                rows_of(committed.places[name], EventSpan(), may_be_empty=True, **span),
-                rows_of(folder, EventSpan(), may_be_empty=True, **span),
-            )
+            at = first_difference(rows(committed.places[name]), rows(folder))
         except (SourceError, pa.ArrowException, OSError):  # not in Parquet, or gone
             at = None
         if at is not None:

@@ -11,8 +11,10 @@ from tidegate.driver.checkpoint.signing import part_bytes
 from tidegate.errors import CheckpointError, SourceError, StateError
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
+from tidegate.sink.folder.batch_ledger import batch_folder, batch_numbers
 from tidegate.sink.folder.files import FileSink
 from tidegate.sink.folder.folder_reader import PARQUET_ONLY
+from tidegate.sink.folder.past import is_stray
 from tidegate.sink.folder.verify import sink_at
 from tidegate.sink.folder.written_rows import EventSpan, rows_of
 from tidegate.state.chain import ChainLink, SignedOutput, read_chain
@@ -142,9 +144,12 @@ class _SignedFiles:
         if self._sink is None or self._signed is None or self._signed.parts is None:
             return
         for folder in sorted(self._batches):
-            number = folder.removeprefix("batch=")
-            unsigned = folder.startswith("batch=") and int(number) >= self._first
-            if unsigned and self._names(folder):
+            inside, number = self._names(folder), batch_numbers([folder])
+            if number and folder == batch_folder(number[0]):
+                unsigned = number[0] >= self._first and bool(inside)
+            else:
+                unsigned = is_stray(folder, inside)
+            if unsigned:
                 self._problems.append(f"{self._place}/{folder}: not signed")
         if not self._problems:
             self._check_digest(last)
@@ -163,7 +168,7 @@ class _SignedFiles:
     def _names(self, folder: str) -> list[str]:
         assert self._sink is not None
         try:
-            return [n for n in self._sink.batch_names(folder) if folder or n.startswith("batch=")]
+            return list(self._sink.batch_names(folder))
         except FileNotFoundError:
             return []
 

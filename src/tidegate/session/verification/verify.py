@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.driver.options import RunOptions
-from tidegate.errors import SourceError
+from tidegate.errors import OptionError, SourceError
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
@@ -27,12 +28,20 @@ from tidegate.session.planning import plan_for
 from tidegate.session.verification.rerun import RecordedRun
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.folder_reader import NONE, PARQUET_ONLY
+from tidegate.sink.folder.folder_reader import NONE, PARQUET
+from tidegate.sink.folder.text_rows import TEXTS, as_text
 from tidegate.sink.folder.verify import past
-from tidegate.sink.folder.written_rows import EventSpan, first_difference, rows_of
+from tidegate.sink.folder.written_rows import (
+    EventSpan,
+    first_difference,
+    rows_of,
+    text_format,
+)
 from tidegate.version import __version__
 
 INPUT, CODE, OUTPUT = "input", "code", "output"
+
+_SPAN = "--from, --to"
 
 
 @dataclass
@@ -67,6 +76,7 @@ def verified(
     """
     record = RecordedRun(checkpoint)
     record.check_digests()
+    _check_span(record, span)
     place = Place.at("none", None, "auto", {}, "auto")
     plan = plan_for(outputs, place, options)
     same_query = record.fingerprint == plan.fingerprint
@@ -99,6 +109,34 @@ def verified(
         "version": {"recorded": record.meta.get("version"), "now": __version__},
         "outputs": found,
     }
+
+
+def _check_span(record: RecordedRun, span: EventSpan) -> None:
+    """Refuse a span that cannot have rows, or whose rows cannot be read."""
+    if span == EventSpan():
+        return
+    if span.from_us is not None and span.to_us is not None and span.from_us > span.to_us:
+        raise OptionError(_SPAN, "must be a span of time", "one that ends before it begins")
+    newest = record.newest
+    elsewhere = [name or "the output" for name in newest.digests if name not in newest.places]
+    if elsewhere:
+        got = f"none of {', '.join(elsewhere)}"
+        remedy = "Leave them out: then the digest of all rows is compared."
+        raise OptionError(_SPAN, "must have files of all outputs to choose rows", got, remedy)
+
+
+def _check_kept(uri: str, made: _Made, span: EventSpan, format: str | None) -> None:
+    """Refuse a span with rows of batches whose states are not kept, so that they did not run."""
+    if span == EventSpan() or made.after == NONE:
+        return
+    rows = rows_of(uri, EventSpan(), may_be_empty=True, upto=made.after, formats=(*PARQUET, *TEXTS))
+    if any(span.of(batch, uri, format).num_rows for batch in rows):
+        raise OptionError(
+            _SPAN,
+            f"must be of batches that run again, from {made.after + 1} on",
+            "rows of earlier ones, whose states are not kept",
+            "Choose a later --from, or use --keep in the next run.",
+        )
 
 
 def _depends_on_record(plan: Plan, record: RecordedRun) -> bool:
@@ -168,13 +206,19 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
         count = recorded["rows"] - before
         most = None if newest.finished else count
         try:
-            recorded_rows = _counted(_rows(uri, made.after, count, span), compared)
-            at = first_difference(recorded_rows, _rows(folder, made.after, most, span))
+            format = text_format(uri)
+            _check_kept(uri, made, span, format)
+            was = _Side(uri, made.after, count, span, format)
+            new = _Side(folder, made.after, most, span, format, is_typed=True)
+            # Texts of another version may differ; the files and the digest say that they need not.
+            needed = format is None or files or not made.again[name] or span != EventSpan()
+            at = first_difference(_counted(was.rows(), compared), new.rows()) if needed else None
             if at is not None:
-                difference = {"row": before + at[0], "recorded": at[1], "now": at[2]}
+                row = before + (new if at[1] is None else was).number(at[0])
+                difference = {"row": row, "recorded": at[1], "now": at[2]}
         except (SourceError, pa.ArrowException, OSError) as error:
             readable = False
-            if getattr(error, "requirement", "") != PARQUET_ONLY and not files:
+            if not files:
                 files.append(str(error))
     if not readable and not made.again[name]:
         now = made.digests.get(name)
@@ -208,8 +252,40 @@ def _first(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
         yield some
 
 
-def _rows(place: str, after: int, most: int | None, span: EventSpan) -> Iterator[pa.RecordBatch]:
-    """Of the rows behind a batch, or so many of them, those of a span."""
-    rows = rows_of(place, EventSpan(), may_be_empty=True, after=after)
-    some = rows if most is None else _first(rows, most)
-    return (span.of(batch, place) for batch in some)
+@dataclass(frozen=True)
+class _Side:
+    """Rows of one side: at most `most` of those behind a batch, and of these those of a span.
+
+    With a `format` of texts typed rows become texts of it.
+    """
+
+    place: str
+    after: int
+    most: int | None
+    span: EventSpan
+    format: str | None
+    is_typed: bool = False
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the span."""
+        return (self.span.of(batch, self.place, self.format) for batch in self._all())
+
+    def number(self, place: int) -> int:
+        """The number of a row of the span among all rows; reads them again."""
+        start = 0
+        for batch in self._all():
+            inside = np.flatnonzero(self.span.mask(batch, self.place, self.format))
+            if place < len(inside):
+                return start + int(inside[place])
+            start, place = start + batch.num_rows, place - len(inside)
+        return start + place
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        formats = (*PARQUET, *TEXTS)
+        rows = rows_of(
+            self.place, EventSpan(), may_be_empty=True, after=self.after, formats=formats
+        )
+        some = rows if self.most is None else _first(rows, self.most)
+        if self.format is None or not self.is_typed:
+            return some
+        return (as_text(batch, self.format) for batch in some)

@@ -7,7 +7,7 @@ batch it has read gets each row once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from tidegate.batch import BatchId
 from tidegate.errors import SourceError
 from tidegate.remote.reason import reason
 from tidegate.sink.folder.batch_ledger import LEDGER, batch_folder, batch_numbers, ledger_receipts
+from tidegate.sink.folder.text_rows import TEXTS, read_text
 from tidegate.sink.folder.verify import sink_at
 
 if TYPE_CHECKING:
@@ -30,8 +31,13 @@ NONE = -1
 PARQUET_ONLY = "must have Parquet files"
 """What is required of a folder whose files are of another format."""
 
+DAMAGED_PART = "must be as it was written"
+"""What is required of a file that cannot be read."""
+
 _DAMAGED = "`tidegate verify CHECKPOINT` says which files have changed. Restore it from a copy."
-_PART = re.compile(r"part-\d+\.parquet")
+PARQUET = ("parquet",)
+
+_PART = re.compile(r"part-\d+\.(\w+)")
 _READ_ROWS = 65_536
 
 
@@ -48,8 +54,11 @@ class PublishedPart:
 class Published:
     """The batches of one output. Each call lists the folder, so its cost grows with the batches."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, formats: Collection[str] = PARQUET) -> None:
+        """Of files of other formats than Parquet the cells are texts; a SourceError if not asked
+        for."""
         self._uri = uri
+        self._formats = formats
         self._sink: FileSink | RemoteSink = sink_at(uri)
 
     def newest(self) -> int:
@@ -91,13 +100,27 @@ class Published:
 
     def read(self, part: PublishedPart) -> Iterator[pa.RecordBatch]:
         """The rows of a part, at most `_READ_ROWS` at a time."""
+        format = part.name.rpartition(".")[2]
         try:
+            if format in TEXTS:
+                with self._opened(part) as file:
+                    yield from read_text(file.read(), format)
+                return
             with pyarrow.parquet.ParquetFile(self._opened(part)) as file:
                 yield from file.iter_batches(_READ_ROWS)
         except (OSError, pa.ArrowException) as error:
-            name = f"{self._uri}/{batch_folder(part.batch)}/{part.name}"
-            must, got = "must be as it was written", reason(error)
-            raise SourceError(name, must, got, _DAMAGED) from error
+            raise self._damaged(part, error) from error
+
+    def format(self) -> str | None:
+        """The format of the files; None where there are none."""
+        for batch in batch_numbers(self._names("")):
+            for part in self._parts_of(batch):
+                return part.name.rpartition(".")[2]
+        return None
+
+    def _damaged(self, part: PublishedPart, error: Exception) -> SourceError:
+        name = f"{self._uri}/{batch_folder(part.batch)}/{part.name}"
+        return SourceError(name, DAMAGED_PART, reason(error), _DAMAGED)
 
     def _names(self, folder: str) -> Sequence[str]:
         try:
@@ -115,7 +138,7 @@ class Published:
             return self._parts_there(batch)
         parts, rows = [], 0
         for receipt in (r for r in receipts if "/" not in r.name):
-            name, size = self._parquet(batch, receipt.name), receipt.bytes or 0
+            name, size = self._of_format(batch, receipt.name), receipt.bytes or 0
             parts.append(PublishedPart(batch, name, rows, size))
             rows += receipt.rows
         return parts
@@ -123,10 +146,14 @@ class Published:
     def _parts_there(self, batch: int) -> list[PublishedPart]:
         parts, rows = [], 0
         for name in self._names(batch_folder(batch)):
-            part = PublishedPart(batch, self._parquet(batch, name), rows, 0)
+            part = PublishedPart(batch, self._of_format(batch, name), rows, 0)
             with self._opened(part) as file:
                 parts.append(replace(part, bytes=file.size()))
-                rows += pyarrow.parquet.read_metadata(file).num_rows
+                if name.endswith(PARQUET):
+                    try:
+                        rows += pyarrow.parquet.read_metadata(file).num_rows
+                    except (OSError, pa.ArrowException) as error:
+                        raise self._damaged(part, error) from error
         return parts
 
     def _gone(self, batch: int, parts: Sequence[PublishedPart]) -> str | None:
@@ -142,8 +169,9 @@ class Published:
             not self._names(batch_folder(batch)) or self._gone(batch, self._parts_of(batch)) is None
         )
 
-    def _parquet(self, batch: int, name: str) -> str:
-        if _PART.fullmatch(name) is None:
+    def _of_format(self, batch: int, name: str) -> str:
+        found = _PART.fullmatch(name)
+        if found is None or found[1] not in self._formats:
             raise SourceError(
                 f"{self._uri}/{batch_folder(batch)}",
                 PARQUET_ONLY,

@@ -180,11 +180,7 @@ class _Check:
         path = f"{side}/{name}" if side else name
         number = next(iter(batch_numbers([name])), None)
         if number is None or name != batch_folder(number):
-            results = name.endswith(_SUFFIXES) or name.startswith("batch=")
-            if not results and not name.startswith(_HIDDEN):
-                inside = self._inside(path, side)
-                results = not inside or any(inner.endswith(_SUFFIXES) for inner in inside)
-            if results:
+            if is_stray(name, self._inside(path, side)):
                 yield f"{self._sink.shown(path)}: {_UNKNOWN}"
         elif number in self.known:
             known = self.known[number]
@@ -198,6 +194,18 @@ class _Check:
 
     def _inside(self, path: str, side: str) -> Sequence[str]:
         return (self._sink.side_names(path) if side else self._sink.batch_names(path)) or ()
+
+
+def is_stray(name: str, inside: Sequence[str]) -> bool:
+    """Whether something beside the batches of an output would be read as results.
+
+    `inside` are the names in it, none of a file. Folders of other kinds are somebody's own.
+    """
+    if name.endswith(_SUFFIXES) or name.startswith("batch="):
+        return True
+    if name.startswith(_HIDDEN):
+        return False
+    return not inside or any(inner.endswith(_SUFFIXES) for inner in inside)
 
 
 def _ledger(sink: PublishedSink, batch: int) -> list[Receipt] | str:

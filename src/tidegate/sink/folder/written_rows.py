@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, SinkError, SourceError
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
+from tidegate.sink.folder.batch_ledger import LEDGER, batch_numbers
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.folder_reader import NONE, Published
-from tidegate.sink.folder.verify import sink_at
+from tidegate.sink.folder.folder_reader import (
+    DAMAGED_PART,
+    NONE,
+    PARQUET,
+    PARQUET_ONLY,
+    Published,
+)
+from tidegate.sink.folder.text_rows import TEXTS, time_as_text
+from tidegate.sink.folder.verify import past, sink_at
 
 _TIMES = ("window_end", "ts")
 
@@ -28,21 +36,26 @@ class EventSpan:
     from_us: int | None = None
     to_us: int | None = None
 
-    def of(self, batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
+    def of(self, batch: pa.RecordBatch, where: str, format: str | None = None) -> pa.RecordBatch:
         """The rows within, by the first column that is named window_end or ts."""
+        return batch if self == EventSpan() else batch.filter(self.mask(batch, where, format))
+
+    def mask(self, batch: pa.RecordBatch, where: str, format: str | None = None) -> pa.Array:
+        """Which rows are within. With `format` the cells are texts of a file of that format."""
         if self == EventSpan():
-            return batch
+            return pa.array(np.ones(batch.num_rows, np.bool_))
         name = next((name for name in batch.schema.names if name in _TIMES), None)
         if name is None:
             got = f"columns {', '.join(batch.schema.names)}"
             raise OptionError(where, "a span of time needs a column window_end or ts", got)
-        times = batch.column(name).cast(pa.int64()).to_numpy()
-        inside = np.ones(len(times), np.bool_)
-        if self.from_us is not None:
-            inside &= times >= self.from_us
-        if self.to_us is not None:
-            inside &= times <= self.to_us
-        return batch.filter(pa.array(inside))
+        times = batch.column(name)
+        times = times.cast(pa.int64()) if format is None else times
+        inside = pa.array(np.ones(len(times), np.bool_))
+        for end, compare in ((self.from_us, pc.greater_equal), (self.to_us, pc.less_equal)):
+            if end is not None:
+                bound = end if format is None else time_as_text(end, format)
+                inside = pc.and_(inside, pc.fill_null(compare(times, bound), False))
+        return inside
 
 
 def rows_of(
@@ -52,12 +65,14 @@ def rows_of(
     may_be_empty: bool = False,
     after: int = NONE,
     upto: int | None = None,
+    formats: Collection[str] = PARQUET,
 ) -> Iterator[pa.RecordBatch]:
-    """The published rows at a path or URI, in the output order; only Parquet can be read.
+    """The published rows at a path or URI, in the output order.
 
-    `after` (exclusive) and `upto` (inclusive) choose batches.
+    `after` (exclusive) and `upto` (inclusive) choose batches. The cells of other formats than
+    Parquet are texts; of these `span` cannot choose rows.
     """
-    published = Published(_uri(place))
+    published = Published(_uri(place), formats)
     newest = published.newest()
     if newest == NONE and may_be_empty:
         return
@@ -74,6 +89,12 @@ def rows_of(
             yield span.of(batch, place)
 
 
+def text_format(place: str) -> str | None:
+    """The format of the published files if their cells are read as texts, else None."""
+    format = Published(_uri(place), (*PARQUET, *TEXTS)).format()
+    return format if format in TEXTS else None
+
+
 def _uri(place: str) -> str:
     """A path as sinks name it; URIs as they are."""
     known = is_remote_uri(place) or place.startswith("file:")
@@ -86,10 +107,22 @@ def outputs_in(place: str) -> dict[str, str]:
     A folder of several outputs has one for each, and theirs have batches.
     """
     names = sink_at(_uri(place)).batch_names("")
-    if any(name.startswith("batch=") for name in names):
+    if LEDGER in names or any(name.startswith("batch=") for name in names):
         return {}
     below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
-    return {name: at for name, at in below.items() if Published(_uri(at)).newest() != NONE}
+    if not any(map(_has_batches, below.values())):
+        return {}
+    return {name: at for name, at in below.items() if _has_batches(at) or _is_without_rows(at)}
+
+
+def _has_batches(place: str) -> bool:
+    names = sink_at(_uri(place)).batch_names("")
+    return LEDGER in names or bool(batch_numbers(names))
+
+
+def _is_without_rows(place: str) -> bool:
+    """Whether a folder has nothing, or side outputs alone: so is an output without rows."""
+    return os.path.isdir(place) and all(name.startswith("_") for name in os.listdir(place))
 
 
 def digest_of(place: str, span: EventSpan) -> Digest:
@@ -99,6 +132,30 @@ def digest_of(place: str, span: EventSpan) -> Digest:
         if batch.num_rows:
             found = found.with_rows(row_hashes(batch))
     return found
+
+
+def checked_digest(place: str, span: EventSpan) -> Digest:
+    """The same of an output alone: a SinkError names files that differ from its ledgers.
+
+    Without any ledger only the files are read.
+    """
+    if _is_without_rows(place) and not _has_batches(place):
+        return Digest()
+    uri = _uri(place)
+    if text_format(place) is not None:
+        remedy = "Give its CHECKPOINT, which has recorded the digest; `tidegate verify` checks it."
+        raise OptionError(place, PARQUET_ONLY, text_format(place), remedy)
+    wrong = past(uri).problems if sink_at(uri).batch_names(LEDGER) else ()
+    if wrong:
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        remedy = "Restore it from a copy. `tidegate verify CHECKPOINT` names all that has changed."
+        raise SinkError(place, "must be as it was published", wrong[0] + more, remedy)
+    try:
+        return digest_of(place, span)
+    except SourceError as error:
+        if error.requirement != DAMAGED_PART:
+            raise
+        raise SinkError(error.where, error.requirement, error.got, error.remedy) from error
 
 
 def first_difference(
