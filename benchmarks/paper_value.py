@@ -12,13 +12,14 @@ path stands in braces, after a colon with how it is printed: `{max cases/*/ratio
 `billion`, `million` or `thousand` too, or end with a unit, as `.1f s`; `word` is a number in words,
 and `some instance` that with as many instances. A sentence has no digits of its own but those that
 are published, in double brackets, and those of figures that it names. Where a run had no occasion
-to see something, its result has null: a sentence says "not seen" for it, and for a maximum, a mean
-or a quotient of which it is a part.
+to see something, its result has null or infinity: a sentence says "not seen" for it, and for a
+maximum, a mean or a quotient of which it is a part.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
@@ -131,7 +132,7 @@ def words_of(sentence: str) -> str:
 
 
 def _printed(found: Any, how: str | None) -> str:
-    if found is None:
+    if found in (None, math.inf):
         return "not seen"
     if how is None:
         return str(found)

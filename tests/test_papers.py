@@ -209,6 +209,8 @@ def test_what_a_run_did_not_see_is_told_and_no_number(of: Any) -> None:
     told = "settled: {a/settling_s:.1f s}, {b/settling_s:.1f s}, at most {max */settling_s:.0f s}"
     assert value.told(told, "made", runs) == "settled: not seen, 2.4 s, at most not seen"
     assert value.value("a/settling_s over b/settling_s", "made", runs) is None
+    runs["made"]["a"] = {"settling_s": float("inf")}
+    assert value.told("{max */settling_s:.0f} ms", "made", runs) == "not seen ms"
     tries = {"tries": {"1": {"best": {"rate": 20}}, "16": {"best": None}}}
     assert value.values("*/best/rate", "tries", tries) == [20, None]
 

@@ -120,6 +120,9 @@ def test_a_table_says_median_and_spread_and_what_is_wrong(of: Any) -> None:
         "| other | - | - | - |",
         "| third | - | - | sliding: no |",
     ]
+    merged = {**cases, "asof": {"own": {"cannot": "no"}}}
+    assert list(peers.table(merged))[3] == "| asof | - | - | - |"
+    assert list(peers.settings_table(merged))[2] == "| own | 1 | two | asof: no |"
 
 
 def test_rows_of_a_growing_file_count_when_their_line_is_whole(of: Any, tmp_path: Path) -> None:

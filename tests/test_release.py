@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tidegate.cli.main import COMMANDS, invoke
+from tidegate.version import __version__
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +53,22 @@ def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     classified = [c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c]
     assert jobs["wheel"]["strategy"]["matrix"]["python"] == classified
+
+
+def test_a_tag_is_a_release_only_with_its_version_and_its_changelog() -> None:
+    from tools.check_tag import main, problems
+
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    steps = [step.get("run", "") for step in yaml.safe_load(workflow)["jobs"]["build"]["steps"]]
+    assert 'python tools/check_tag.py "$GITHUB_REF_NAME"' in steps
+    assert ".ci/run" in steps
+    assert main([f"v{__version__}"]) == 0
+    assert main(["v0.0.9"]) == 1
+    text = "# Changelog\n\n## 1.2.0 (2026-01-31)\n\n## 1.1.0 (2025-12-01)\n"
+    assert [*problems("v1.2.0", "1.2.0", text)] == []
+    assert len([*problems("1.2.0", "1.2.0", text)]) == 1
+    assert len([*problems("v1.1.0", "1.1.0", text)]) == 1
+    assert len([*problems("v1.3.0", "1.3.0", "## 1.3.0 (not released)")]) == 1
 
 
 def test_every_change_has_a_reader_and_what_is_delicate_a_second_one() -> None:
