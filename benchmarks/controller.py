@@ -91,14 +91,19 @@ def rolled(state: SimulatedState, until_s: float) -> tuple[SimulatedState, list[
 
 def judged(query: SimulatedQuery, batches: Sequence[SimulatedBatch]) -> dict[str, Any]:
     late = latencies(batches, len(query.load))
-    known = late[np.isfinite(late)]
+    known = late[np.isfinite(late) & (query.load.tuples > 0)]
     counts = [batch.instances for batch in batches]
     steps = [
         (after.start_s, after.instances - before.instances)
         for before, after in pairwise(batches)
         if before.instances != after.instances
     ]
-    turns = [b - a for (a, up), (b, down) in pairwise(steps) if (up > 0) != (down > 0)]
+    shed = [
+        (after.start_s, after.share - before.share)
+        for before, after in pairwise(batches)
+        if before.share != after.share
+    ]
+    turns = _turns(steps)
     shares = share_seconds(batches)
     most = shares["most"]
     error = query.half_error * float(np.sqrt(most / (1 - most)))
@@ -110,11 +115,17 @@ def judged(query: SimulatedQuery, batches: Sequence[SimulatedBatch]) -> dict[str
         "switches": len(steps),
         "turns": len(turns),
         "reversals": sum(apart_s < REVERSAL_S for apart_s in turns),
+        "share_reversals": sum(apart_s < REVERSAL_S for apart_s in _turns(shed)),
         "most_instances": max(counts),
         "shed_most": round(most, 3),
         "shed_mean": round(shares["mean"], 4),
         "error_most": round(error, 4),
     }
+
+
+def _turns(changes: Sequence[tuple[float, float]]) -> list[float]:
+    """How far apart changes of opposite ways are, one after the other."""
+    return [b - a for (a, up), (b, down) in pairwise(changes) if (up > 0) != (down > 0)]
 
 
 def run(load: NamedLoad) -> dict[str, Any]:

@@ -123,4 +123,17 @@ ENGINES = {
         queries=("sliding_avg", "first_last", "late"),
         kills_itself=True,
     ),
+    "pathway": Engine(
+        "Pathway",
+        "pathway",
+        (
+            REFERENCE,
+            AGAIN,
+            Variation("batches", cut=60),
+            Variation("parallelism", parallelism=3),
+            Variation("b behind", cut=60, arrival="b behind", beside="batches"),
+            Variation("b first", cut=60, arrival="b first", beside="batches"),
+        ),
+        one_size=True,
+    ),
 }

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.mistake import command, option, simulate, stream
 from tests.cli.mistake.correction import BEFORE, CORRECTIONS, ELSEWHERE, PLAIN
-from tests.cli.mistake.kind import COUNT
+from tests.cli.mistake.kind import COUNT, run_line
 from tests.cli.test_mistakes import ROWS, put
 from tidegate.cli.main import invoke
 
@@ -40,7 +40,7 @@ def remedy(message: str) -> str:
 def corrected(name: str, text: str, other: str) -> tuple[list[str], dict[str, str | bytes]]:
     """The command and the files of a mistake with one text in one of them replaced."""
     mistake = CATALOGUE[name]
-    line = shlex.join(mistake.command or ("run", "q.sql", "--master", "none", *mistake.options))
+    line = shlex.join(mistake.command or run_line(mistake.options))
     files = {**MORE, "q.sql": mistake.sql, **mistake.files}
     if text in line:
         return shlex.split(line.replace(text, other, 1)), files
@@ -90,7 +90,7 @@ def test_a_remedy_gives_what_was_asked_for(
         assert invoke(shlex.split(BEFORE[name])) == 0, capsys.readouterr()
     if before := CATALOGUE[name].before:
         put({"q.sql": before.sql})
-        assert invoke(["run", "q.sql", "--master", "none", *before.options]) == 0
+        assert invoke(run_line(before.options)) == 0
         put(files)
     capsys.readouterr()
     assert invoke(arguments) == 0, (arguments, capsys.readouterr())
@@ -110,8 +110,8 @@ def test_results_that_were_moved_away_on_purpose(
     assert "make an empty folder batch=00000000" in mistake.message
     put({**MORE, "q.sql": COUNT})
     assert mistake.before is not None
-    assert invoke(["run", "q.sql", "--master", "none", *mistake.before.options]) == 0
+    assert invoke(run_line(mistake.before.options)) == 0
     Path("o2/batch=00000000").mkdir(parents=True)
     capsys.readouterr()
-    assert invoke(["run", "q.sql", "--master", "none", *mistake.options]) == 0
+    assert invoke(run_line(mistake.options)) == 0
     assert "2 rows in, 1 out" in capsys.readouterr().err

@@ -39,8 +39,9 @@ def row(at: float) -> str:
     return f"2024-01-01T00:{int(at) // 60:02d}:{at % 60:04.1f}Z,a"
 
 
-def run(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    code = invoke(["run", "q.sql", "--master", "none", "--batch-rows", "40", *options])
+def run(capsys: pytest.CaptureFixture[str], *options: str, batch_rows: int = 40) -> list[str]:
+    cut = ("--batch-rows", str(batch_rows))
+    code = invoke(["run", "q.sql", "--master", "none", *cut, *options])
     assert code == 0
     return capsys.readouterr().err.splitlines()
 
@@ -92,7 +93,7 @@ def test_a_small_share_is_only_counted(capsys: pytest.CaptureFixture[str]) -> No
     rows.append(row(3))
     Path("rides/a.csv").write_text("\n".join(["ts,route", *rows]) + "\n")
     Path("rides/b.csv").unlink()
-    assert "1 row came late, less than 0.1% of all" in run(capsys, "--batch-rows", "5000")
+    assert "1 row came late, less than 0.1% of all" in run(capsys, batch_rows=5000)
 
 
 @pytest.mark.parametrize(

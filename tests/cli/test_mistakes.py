@@ -21,7 +21,7 @@ from tests.cli.mistake import (
     stream,
     table,
 )
-from tests.cli.mistake.kind import COUNT, RIDES, Mistake
+from tests.cli.mistake.kind import COUNT, RIDES, Mistake, run_line
 from tidegate.cli.main import invoke
 from tidegate.execute import java
 
@@ -75,11 +75,11 @@ def test_a_mistake_is_one_clear_line(
     put(dict(mistake.files))
     if mistake.before is not None:
         put({"q.sql": mistake.before.sql})
-        assert invoke(["run", "q.sql", "--master", "none", *mistake.before.options]) == 0
+        assert invoke(run_line(mistake.before.options)) == 0
         capsys.readouterr()
     if mistake.command is None:
         put({"q.sql": mistake.sql})
-    arguments = mistake.command or ("run", "q.sql", "--master", "none", *mistake.options)
+    arguments = mistake.command or run_line(mistake.options)
     code, message = said(arguments, capsys)
     expected = re.escape(mistake.message.replace("{folder}", str(folder)))
     assert re.fullmatch(expected.replace(re.escape("{words}"), ".+"), message), message

@@ -127,6 +127,20 @@ def test_verify_compares_csv_by_its_digest(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.usefixtures("work")
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("gone", ["batch=*", "batch=*/*", "_ledger", "_ledger/*"])
+def test_verify_names_what_was_deleted(
+    format: str, gone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run("x", "--format", format, "--batch-rows", "25")
+    path = max(Path("out-x").glob(gone))
+    path.unlink() if path.is_file() else shutil.rmtree(path)
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "--json"))
+    assert facts["changed"] == ["output"]
+    assert any(str(path.absolute()) in problem for problem in facts["outputs"][""]["files"])
+
+
+@pytest.mark.usefixtures("work")
 def test_verify_finds_a_flipped_bit_of_the_output(capsys: pytest.CaptureFixture[str]) -> None:
     _run("x", "--batch-rows", "30")
     part = sorted(Path("out-x").glob("batch=*/part-*"))[0]

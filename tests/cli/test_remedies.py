@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.mistake import answer as answers
 from tests.cli.mistake import clause, elsewhere, keyed, query, remedy, table
-from tests.cli.mistake.kind import Mistake
+from tests.cli.mistake.kind import Mistake, run_line
 from tests.cli.mistake.remedy import NO_WAY, ON_SPARK
 from tests.cli.test_mistakes import ROWS, put
 from tidegate.cli.main import invoke
@@ -123,7 +123,7 @@ def test_every_refusal_of_the_sql_is_in_the_catalogue(
     monkeypatch.setattr(TidegateError, "__init__", recorded)
     for name, mistake in CATALOGUE.items():
         put({"rides.csv": ROWS, **mistake.files, "q.sql": mistake.sql})
-        assert invoke(["run", "q.sql", "--master", "none", *mistake.options]) == 2, name
+        assert invoke(run_line(mistake.options)) == 2, name
     sites = [site for source in sorted(SQL.rglob("*.py")) for site in _sites(source)]
     lines = [(file, range(first, last + 1)) for file, first, last in sites]
     missed = [

@@ -115,6 +115,8 @@ def test_the_policy_with_a_latency_target_has_what_the_rates_need(
     assert (counts[39], counts[90], counts[159]) == (1, 5, 1)
     limited = records(*options, "--policy", "auto", "--maximum", "3")
     assert max(one["instances"] for one in limited) == 3
+    cheaper = records(*options, "--policy", "auto?cost=2", "--maximum", "30")
+    assert max(one["instances"] for one in cheaper) == 2, "the smaller of two limits"
     capsys.readouterr()
 
 
@@ -132,7 +134,7 @@ def test_the_threshold_policy_sees_how_busy_instances_are(
     assert max(one["latency"] for one in found[100:110]) > 0.5, "meanwhile work waits"
     half = records(*options, "--quota", "0.5", "--policy", "threshold?upper=0.6&target=0.5")
     assert 9 / 0.6 <= half[199]["instances"] <= 9 / 0.45, "busy for 0.45 to 0.6 of half of the time"
-    for limited in (("threshold", "--maximum", "3"), ("threshold?maximum=3",)):
+    for limited in (("threshold", "--maximum", "3"), ("threshold?maximum=3", "--maximum", "30")):
         assert max(records(*options, "--policy", *limited), key=_count)["instances"] == 3
     capsys.readouterr()
     assert invoke(["simulate", *options, "--policy", "threshold"]) == 0

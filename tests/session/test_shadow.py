@@ -13,7 +13,10 @@ import pytest
 
 import tidegate as tg
 from tidegate.cli.main import invoke
+from tidegate.driver.metric.registry import COUNTERS
 from tidegate.session.verification.rerun import RecordedRun
+from tidegate.session.verification.shadow import Shadow, ShadowFacts
+from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 from tidegate.storage.disk import using
 from tidegate.testing.tap import DiskChange, TappedDisk
@@ -82,8 +85,18 @@ def test_a_shadow_gives_the_published_rows(capsys: pytest.CaptureFixture[str]) -
     assert {path: path.read_bytes() for path in Path("ck").rglob("*") if path.is_file()} == before
 
 
-def test_the_shadow_takes_batches_within_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shadow_takes_batches_within_a_limit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three files side by side, out of order by a second; another one has come since."""
+    batches: list[int] = []
+
+    def compared(shadow: Shadow, goal: Manifest, most: int) -> ShadowFacts:
+        batches.append(shadow.manifest.counters["batches"])
+        return compare_shadow(shadow, goal, most)
+
+    compare_shadow = Shadow.compare
+    monkeypatch.setattr(Shadow, "compare", compared)
     shutil.rmtree("ck")
     create = CREATE.replace("TIME ts", "TIME ts DISORDER 2 SECONDS")
     for name, text in (("old", OLD), ("new", NEW)):
@@ -109,7 +122,7 @@ def test_the_shadow_takes_batches_within_a_limit(capsys: pytest.CaptureFixture[s
         switched = Store.open("ck").latest()
         assert switched is not None
         assert switched.counters["rows_in"] == 590
-        assert switched.counters["batches"] >= 590 / limit_rows
+        assert batches[-1] >= 590 / limit_rows
         committed = len(rows("out-now"))
         run("new", "ck", "out-now")
         assert len(rows("out-now")) > committed
@@ -140,6 +153,26 @@ def test_a_switch_is_at_one_watermark_and_goes_back(capsys: pytest.CaptureFixtur
     assert said.count("query changed: cut over; aggregate: ") == 2
     assert invoke(["digest", "ck"]) == 0
     assert f"{len(rows('out'))} rows" in capsys.readouterr().out
+
+
+def test_the_summary_counts_what_the_checkpoint_has_put_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows and batches before the switch are those of the old query, not of the shadow."""
+    before = Store.open("ck").latest()
+    compare(capsys, 0, "ck", "new.sql", "--cutover", "kept")
+    after = Store.open("ck").latest()
+    assert before is not None
+    assert after is not None
+    totals = {metric.name for metric in COUNTERS} & {*before.counters, *after.counters}
+    assert {"batches", "rows_in", "rows_out"} <= totals
+    assert {n: after.counters.get(n) for n in totals} == {n: before.counters.get(n) for n in totals}
+    add("b", 300, 400)
+    capsys.readouterr()
+    run("new", "ck", "out")
+    said = capsys.readouterr().err
+    assert f"400 rows in, {len(rows('out'))} out" in said
+    assert f"after {before.counters['batches']} before this run" in said
 
 
 def test_a_run_at_work_is_ended_and_switched(capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +273,7 @@ def test_lost_output_is_not_made_again_by_the_new_query(
 
 MISTAKES: dict[str, Callable[[], list[str]]] = {
     "must be to another query": lambda: ["ck", "old.sql", "--cutover", "kept"],
-    "must be a new folder": lambda: ["ck", "new.sql", "--cutover", "in"],
+    "must be a new or an empty folder; got ": lambda: ["ck", "new.sql", "--cutover", "in"],
     "needs a checkpoint that is compared": lambda: ["old.sql", "new.sql", "--cutover", "kept"],
     "takes none of these with a checkpoint": lambda: ["ck", "new.sql", "--conf", "a=b"],
     "must be a state that --cutover has kept": lambda: ["ck", "new.sql", "--begin", "none"],
@@ -248,7 +281,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
         "ck",
         _query("x", NEW, "'in' TIME ts DISORDER 1 SECOND"),
     ],
-    "must follow from its input alone": lambda: [
+    "must have a query of the same kind": lambda: [
         "ck",
         _query("y", "SELECT k, v, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS w FROM s"),
     ],
@@ -271,6 +304,41 @@ def test_mistakes_change_nothing(must: str, capsys: pytest.CaptureFixture[str]) 
     assert invoke(["compare", *MISTAKES[must]()]) == 2
     assert must in capsys.readouterr().err
     assert {path: path.read_bytes() for path in Path("ck").rglob("*") if path.is_file()} == before
+
+
+OTHER_KINDS = [
+    "SELECT k, SUM(v) AS total FROM s [SESSION GAP 2 SECONDS] GROUP BY k",
+    "SELECT k, SUM(v) AS total FROM s [ROWS 4] GROUP BY k",
+    "SELECT k, v AS total FROM s",
+    "SELECT a.k, a.v AS total FROM s AS a [RANGE 1 SECOND] JOIN s AS b [RANGE 1 SECOND] "
+    "ON a.k = b.k",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_KINDS)
+def test_another_kind_of_query_is_refused_by_its_name(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Aggregates over windows of time are one kind, and all other queries the other one."""
+    assert invoke(["compare", "ck", _query("x", text)]) == 2
+    said = capsys.readouterr().err
+    assert "got an aggregate over windows of time there, and a query of another kind in" in said
+    assert "order of its tuples" not in said
+
+
+@pytest.mark.parametrize("place", ["other", "file"])
+def test_a_state_is_kept_in_an_empty_folder_only(
+    work: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not among the output of another run, which has no file of a checkpoint at its top."""
+    run("new", "ck-other", "other")
+    Path("file").write_text("a")
+    before = {path for path in work.rglob("*") if not path.is_relative_to(work / "ck")}
+    assert invoke(["compare", "ck", "new.sql", "--cutover", place]) == 2
+    assert f"must be a new or an empty folder; got {work / place}" in capsys.readouterr().err
+    assert {path for path in work.rglob("*") if not path.is_relative_to(work / "ck")} == before
+    Path("empty").mkdir()
+    assert compare(capsys, 0, "ck", "new.sql", "--cutover", "empty")["switched"]
 
 
 def test_a_finished_checkpoint_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,9 @@ from tests.sink.output import commit, opened, rows, started
 from tests.sink.test_files import cut_short, flip, lengthen, remove
 from tidegate.batch import BatchId
 from tidegate.cli.main import invoke
-from tidegate.sink.folder.batch_ledger import ledger_name, ledger_receipts, ledger_text, past_of
+from tidegate.sink.folder.batch_ledger import ledger_name, ledger_receipts, ledger_text
 from tidegate.sink.folder.files import FileSink
+from tidegate.sink.folder.past import Committed, past_of
 from tidegate.sink.receipt import Receipt
 
 SQL = """
@@ -74,7 +75,7 @@ def test_all_that_was_published_is_checked(
 ) -> None:
     code, found = verified(capsys)
     assert code == 0
-    assert [(of["problems"], of["warnings"]) for of in found.values()] == [([], [])] * 2
+    assert [of["problems"] for of in found.values()] == [[]] * 2
     published = [p for p in copied.rglob("*.parquet") if "_ledger" not in p.parts]
     sides = [p for p in published if p.parent.parent.name in ("_late", "_rejected")]
     assert len(sides) == 6
@@ -95,33 +96,30 @@ def test_damaged_contents_fail(
     assert code == 1
     (problem,) = [p for past in found.values() for p in past["problems"]]
     assert problem.startswith(f"{path}: ")
-    assert not any(past["warnings"] for past in found.values())
     assert invoke(["state", "c", "--verify"]) == 1
     assert problem in capsys.readouterr().out.splitlines()
     assert invoke(["state", "c"]) == 0, "nothing is read that was not asked for"
 
 
-def test_folders_that_were_archived_are_a_warning(
-    copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for path in sorted(copied.glob("big/batch=*"))[:3]:
+def test_folders_that_are_gone_are_named(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = sorted(copied.glob("big/batch=*"))[:3]
+    late = sorted((copied / "_late").glob("batch=*"))
+    for path in (*gone, *late):
         shutil.rmtree(path)
-    shutil.rmtree(copied / "_late")
     emptied = min(copied.glob("all_of_it/batch=*"))
     for path in emptied.iterdir():
         remove(path)
     code, found = verified(capsys)
-    assert code == 0
-    assert not any(past["problems"] for past in found.values())
-    gone, late = found["big"]["warnings"]
-    assert gone.startswith(f"{copied / 'big'}: 3 of its folders, from batch=0000000")
-    assert gone.endswith("are not there or are empty: archived or deleted")
-    assert late.startswith(f"{copied / '_late'}: ")
-    assert [w.partition(":")[0] for w in found["all_of_it"]["warnings"]] == [
-        str(copied / "all_of_it")
-    ]
-    assert invoke(["state", "c", "--verify"]) == 0
-    assert f"warning: {gone}" in capsys.readouterr().out
+    assert code == 1
+    problems = {problem for past in found.values() for problem in past["problems"]}
+    assert problems == {
+        *(f"{folder}/part-00000.parquet: no such file" for folder in (*gone, emptied)),
+        *(f"{folder}/s.parquet: no such file" for folder in late),
+    }
+    assert len(late) == 3
+    assert invoke(["verify", "c"]) == 1
+    said = capsys.readouterr().out
+    assert all(problem in said for problem in problems)
 
 
 def test_one_part_of_several_that_is_gone_is_damage(tmp_path: Path) -> None:
@@ -130,15 +128,15 @@ def test_one_part_of_several_that_is_gone_is_damage(tmp_path: Path) -> None:
     receipts = commit(sink, store, 0, rows((10, "a", 1.0)))
     two = [*receipts, Receipt("part-00001.json", 1, 5, 1)]
     (tmp_path / "out" / ledger_name(0)).write_bytes(ledger_text(0, two))
-    found = past_of(sink, before=1)
+    found = past_of(sink, Committed(0))
     place = tmp_path / "out/batch=00000000/part-00001.json"
-    assert (found.problems, found.warnings) == ((f"{place}: no such file",), ())
+    assert found.problems == (f"{place}: no such file",)
 
 
 def test_a_ledger_that_is_lost_or_damaged_is_told(
     copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = sorted(copied.glob("big/_ledger/*"))[:2]
+    first, second, third = sorted(copied.glob("big/_ledger/*"))[:3]
     for bit in range(8 * len(first.read_bytes())):
         raw = bytearray(first.read_bytes())
         raw[bit // 8] ^= 1 << bit % 8
@@ -146,13 +144,89 @@ def test_a_ledger_that_is_lost_or_damaged_is_told(
     assert ledger_receipts(b"") is None
     first.write_bytes(b"")
     second.unlink()
+    shutil.copy(sorted(copied.glob("big/_ledger/*"))[-1], third)
     code, found = verified(capsys)
-    assert code == 0
-    numbers = [int(path.name.removeprefix("batch=")) for path in (second, first)]
-    assert found["big"]["warnings"] == [
-        f"1 batches, from {n} to {n}, have {what}, and were not checked"
-        for n, what in zip(numbers, ("no ledger", "a ledger that cannot be read"), strict=True)
+    assert code == 1
+    assert found["big"]["problems"] == [
+        f"{first}: damaged: it is not as it was written",
+        f"{third}: damaged: it is not as it was written",
+        f"{second}: no such file: it was deleted, or {second.name} was added",
     ]
+
+
+def test_a_batch_that_is_gone_with_its_ledger_shows_in_the_rows(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = sorted(copied.glob("all_of_it/batch=*"))[2].name
+    shutil.rmtree(copied / "all_of_it" / gone)
+    (copied / "all_of_it/_ledger" / gone).unlink()
+    code, found = verified(capsys)
+    assert code == 1
+    (problem,) = found["all_of_it"]["problems"]
+    assert " of the 30 committed rows are in no batch: " in problem
+    assert problem.endswith(f", of {gone}")
+
+
+def _copy(path: Path, place: Path) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    (shutil.copytree if path.is_dir() else shutil.copy)(path, place)
+    return place
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "big/batch=00000004/part-00001.parquet",
+        "big/batch=00000004/more/x",
+        "big/batch=00000099",
+        "big/batch=4",
+        "big/extra.parquet",
+        "big/_extra.parquet",
+        "big/more",
+    ],
+)
+def test_what_was_added_is_named(
+    copied: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batch = copied / "big/batch=00000004"
+    source = batch if Path(where).suffix == "" and "/x" not in where else min(batch.iterdir())
+    _copy(source, copied / where)
+    named = (copied / where).parent if where.endswith("/x") else copied / where
+    code, found = verified(capsys)
+    assert code == 1
+    assert found["big"]["problems"] == [f"{named}: no batch has published it"]
+    assert found["all_of_it"]["problems"] == []
+
+
+def test_side_outputs_that_were_added_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(done / "s.csv", "s.csv")
+    Path("q.sql").write_text(SQL.partition("INSERT")[0] + "SELECT v FROM s;")
+    _run("c", "out", "--format", "csv")
+    late = min(Path("out/_late").glob("batch=*"))
+    added = [late / "t.csv", Path("out/_late/batch=00000099"), Path("out/_rejected/x.csv")]
+    shutil.copy(late / "s.csv", added[0])
+    shutil.copytree(late, added[1])
+    shutil.copy(late / "s.csv", added[2])
+    capsys.readouterr()
+    assert invoke(["state", "c", "--verify", "--json"]) == 1
+    (of,) = json.loads(capsys.readouterr().out)["verified"]["outputs"].values()
+    paths = {
+        problem.partition(": ")[0].rpartition("out/_")[2] for problem in of["past"]["problems"]
+    }
+    assert {"late/batch=00000099", "rejected/x.csv"} <= paths
+
+
+def test_what_a_run_publishes_beside_the_check_is_not_added(tmp_path: Path) -> None:
+    sink, store = FileSink(tmp_path / "out", "json"), started(tmp_path / "c")
+    opened(sink, store)
+    for batch in range(2):
+        commit(sink, store, batch, rows((10, "a", 1.0)))
+    assert past_of(sink, Committed(0, newest_now=lambda: 1)).problems == ()
+    (problem,) = past_of(sink, Committed(0, newest_now=lambda: 0)).problems
+    assert problem == f"{tmp_path}/out/batch=00000001: no batch has published it"
 
 
 def test_readers_pass_over_ledgers(copied: Path) -> None:
@@ -208,4 +282,4 @@ def test_a_new_run_begins_without_the_ledgers_of_results_that_are_gone(tmp_path:
         )
         for path in out.glob("batch=*") if run == 0 else ():
             shutil.rmtree(path)
-    assert past_of(sink, before=2).warnings == ()
+    assert past_of(sink, Committed(1)).problems == ()

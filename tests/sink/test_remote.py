@@ -16,7 +16,8 @@ from tests.crash.folder import contents
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.remote.folder import TreeFolder
-from tidegate.sink.folder.batch_ledger import ledger_name, past_of
+from tidegate.sink.folder.batch_ledger import ledger_name
+from tidegate.sink.folder.past import Committed, past_of
 from tidegate.sink.folder.remote import RemoteSink
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
@@ -191,16 +192,19 @@ class TestRemoteSink:
         for batch in range(5):
             sink.publish(BatchId(batch), written(sink, batch, Part(0), Part(1), LATE))
         sink.close()
-        found = past_of(sink, before=4)
-        assert (found.batches, found.parts) == (4, 12)
-        assert (found.problems, found.warnings) == ((), ())
+        known = Committed(3, newest_now=lambda: 4)
+        found = past_of(sink, known)
+        assert (found.batches, found.parts, found.problems) == (4, 12, ())
         harmed = folder / "batch=00000001" / "part-00001.parquet"
         harmed.write_bytes(harmed.read_bytes()[:-1] + b"?")
         shutil.rmtree(folder / "batch=00000002")
         (folder / ledger_name(3)).unlink()
-        found = past_of(sink, before=4)
-        (problem,) = found.problems
-        assert problem.endswith("/batch=00000001/part-00001.parquet: other bytes than were written")
-        of_folders, of_batches = (w.partition(",")[0] for w in found.warnings)
-        assert of_folders.endswith(": 1 of its folders")
-        assert of_batches == "1 batches"
+        (folder / "batch=00000004" / "more.parquet").write_bytes(b"?")
+        (folder / "batch=00000009").mkdir()
+        (folder / "batch=00000009" / "more.parquet").write_bytes(b"?")
+        found = past_of(sink, known)
+        names = ["_ledger/batch=00000003", "batch=00000001/part-00001.parquet"]
+        names += ["batch=00000002/part-00000.parquet", "batch=00000009"]
+        assert len(found.problems) == len(names)
+        for problem, name in zip(found.problems, names, strict=True):
+            assert problem.partition(": ")[0].endswith(f"/{name}")

@@ -297,6 +297,11 @@ class SimulatedState:
             state = replace(state, splits=decision.splits)
         return state if decision.cadence is None else replace(state, cadence=decision.cadence)
 
+    def _oldest_s(self, start_s: float) -> float:
+        """When the oldest tuple of a batch came: after a gap without tuples, not before its end."""
+        taken, _ = self.course.until(self.taken_s)
+        return min(max(self.taken_s, self.course.when(taken + 1e-6)), start_s)
+
     def _state_bytes(self, at_s: float) -> int:
         kept = self.query.load.state_bytes
         return 0 if kept is None else round(float(kept[self.course.interval(at_s)]))
@@ -351,7 +356,7 @@ class SimulatedState:
             else Operation("aggregate"),
             taken=round(tuples),
             event_s=start_s - self.taken_s,
-            latency_s=end_s - self.taken_s,
+            latency_s=end_s - self._oldest_s(start_s),
             cadence=self.cadence,
             own_cadence=self.query.cadence,
             split=self.split,

@@ -29,8 +29,8 @@ from tidegate.state.store import Store
 FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Any]
 """Finds parts from the place of an output, the batch and the receipts: `sink.verify.found`."""
 
-FindPast = Callable[[str, int], Any]
-"""Finds the batches before one at the place of an output: `sink.verify.past`."""
+FindPast = Callable[..., Any]
+"""Checks the published batches at the place of an output: `sink.verify.past`."""
 
 _ELSEWHERE = (
     "Only results in folders, and on object stores, are read again; those in topics, databases, "
@@ -90,7 +90,7 @@ def inspect(
 
 
 def is_damaged(facts: Mapping[str, Any]) -> bool:
-    """Whether anything that was verified differs from what was written; missing is not damaged."""
+    """Whether anything that was verified differs from what was written, is missing or was added."""
     verified = facts["verified"] or {"problems": (), "outputs": {}}
     past = [of["past"] for of in verified["outputs"].values() if of["past"] is not None]
     return any((verified["problems"], *(found["problems"] for found in past)))
@@ -213,7 +213,7 @@ def _verify(
         if not of["published"]:
             problems += of["problems"]
     for name, of in outputs.items():
-        of["past"] = _past(kept[-1], name, of["published"], find_past)
+        of["past"] = _past(store, kept, name, of, find_past)
     return {"files": len(segments), "bytes": size, "problems": problems, "outputs": outputs}
 
 
@@ -256,14 +256,32 @@ def _output(
 
 
 def _past(
-    manifest: Manifest, name: str, published: bool, find_past: FindPast | None
+    store: Store,
+    kept: Sequence[Manifest],
+    name: str,
+    newest: Mapping[str, Any],
+    find_past: FindPast | None,
 ) -> dict[str, Any] | None:
     """The published batches of an output, if they can be looked up."""
+    manifest = kept[-1]
     if find_past is None or name not in manifest.places:
         return None
-    past = find_past(manifest.places[name], manifest.batch + published)
+    receipts = {m.batch: m.outputs[name] for m in kept if name in m.outputs}
+    waits = not newest["published"] and not newest["problems"]
+    digest = manifest.digests.get(name)
+    rows = None if digest is None else int(digest["rows"])
+    if waits:  # it is whole, and the next start publishes it
+        own = receipts.pop(manifest.batch, ())
+        rows = None if rows is None else rows - sum(r["rows"] for r in own if "/" not in r["name"])
+    past = find_past(
+        manifest.places[name],
+        manifest.batch - waits,
+        receipts,
+        rows,
+        lambda: manifest.batch if (now := store.latest()) is None else now.batch,
+    )
     counts = {"batches": past.batches, "parts": past.parts, "bytes": past.bytes}
-    return {**counts, "problems": list(past.problems), "warnings": list(past.warnings)}
+    return {**counts, "problems": list(past.problems)}
 
 
 def _history(store: Store, manifest: Manifest) -> int:
@@ -361,17 +379,16 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
 
 
 def _past_lines(name: str, past: Mapping[str, Any] | None) -> list[str]:
-    """The condition of the published batches in a line, with problems and warnings after it."""
-    if past is None or not (past["batches"] or past["warnings"]):
+    """The condition of the published batches in a line, with problems after it."""
+    if past is None or not (past["batches"] or past["problems"]):
         return []
     wrong = len(past["problems"])
     title = f"published batches of output {name}" if name else "published batches of the output"
     checked = (
         f"{past['batches']} batches, {past['parts']} parts, {size_text(past['bytes'])} checked"
     )
-    said = f"{wrong} damaged" if wrong else "none is damaged"
-    warnings = [f"warning: {warning}" for warning in past["warnings"]]
-    return [f"{title}: {checked}: {said}", *past["problems"], *warnings]
+    said = f"{wrong} damaged, missing or added" if wrong else "none is damaged"
+    return [f"{title}: {checked}: {said}", *past["problems"]]
 
 
 def _output_problems(outputs: Mapping[str, Any]) -> list[str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 RIDES = ("--stream", "rides=rides.csv")
 COUNT = "SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"
+
+
+def run_line(options: Sequence[str]) -> tuple[str, ...]:
+    """A run of `q.sql` with these options, in this process unless they name a master."""
+    master = () if "--master" in options else ("--master", "none")
+    return ("run", "q.sql", *master, *options)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.elastic.auto.world import World
 from tidegate.elastic.auto.goal import LatencyGoal
+from tidegate.model.observation import BatchCadence
 
 GOAL = LatencyGoal(latency_s=2.0)
 ALLOWED = LatencyGoal(latency_s=2.0, error=0.1)
@@ -123,6 +124,22 @@ def test_it_says_why_a_target_cannot_be_held() -> None:
     made.run([2.0], 120.0)
     assert made.memory.stuck == ""
     assert made.latency_s <= 2.0
+
+
+def test_a_backlog_of_minutes_gets_what_there_is_and_the_share_goes_back_in_two_steps() -> None:
+    """No remedy takes much off five minutes within the horizon, but all make it end sooner."""
+    batches = BatchCadence(0.2, 2_000)
+    goal = LatencyGoal(4.0, error=0.1)
+    made = World(goal, 6, most=23, most_share=0.9, cadence=batches, own_cadence=batches)
+    made.cycle_s = 300.0
+    made.run([2.58], 120.0)
+    assert made.changes[0][0] <= 3.0
+    assert max(one.setting.cost for _, one in made.changes) == 23
+    within_s = next(at for at, one in made.changes if one.kind == "shed less")
+    assert within_s <= 30.0, "it was 119 s where 6 instances had to do it"
+    assert [one.kind for _, one in made.changes].count("shed less") <= 2
+    assert (made.share, made.memory.stuck) == (0.0, "")
+    assert made.instances <= 4
 
 
 def test_a_remedy_that_makes_it_worse_is_undone_and_not_tried_again_soon() -> None:

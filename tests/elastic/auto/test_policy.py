@@ -10,6 +10,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.elastic.auto.costs import UnitCosts
+from tidegate.elastic.auto.history import KnownQuery
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.auto.saving import Saving
 from tidegate.elastic.request import Rebalance
@@ -201,6 +202,29 @@ def test_what_it_says_of_a_query_for_which_it_can_do_little() -> None:
     said = ByTarget().remark([dead])
     assert said is not None
     assert "not all sources of this query are live" in said
+
+
+@pytest.mark.parametrize("wrong_s", [float("nan"), float("inf"), -1.0])
+def test_a_time_that_cannot_be_is_no_evidence(wrong_s: float) -> None:
+    """Costs are running sums: one such time would stay in them."""
+    query = SimulatedQuery(load=load_of((0.5, 3)))
+    seen = query.run(ByTarget(), instances=1)[0].observed
+    known = KnownQuery().after([seen])
+    wrong = replace(seen, instances=(replace(seen.instances[0], cpu_s=wrong_s),))
+    after = known.after([wrong])
+    assert not after.clean
+    (before,) = known.subqueries.values()
+    (found,) = after.subqueries.values()
+    assert found.costs == before.costs
+
+
+def test_seconds_without_tuples_are_not_late() -> None:
+    """It was 120 s after 120 s without tuples."""
+    tuples = np.full(200, 1_000.0)
+    tuples[30:150] = 0
+    query = SimulatedQuery(load=SimulatedLoad(tuples=tuples, work_s=tuples * 1e-3))
+    late = [batch.observed.latency_s or 0.0 for batch in query.run(ByTarget(), instances=3)]
+    assert 0 < max(late) <= 0.5
 
 
 def test_what_it_tells_is_plain_data() -> None:

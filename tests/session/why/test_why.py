@@ -209,10 +209,13 @@ def test_of_a_row_that_shed_the_tuples_that_were_used_are_told() -> None:
     uniform = started(f"{query} BY UNIFORM", MANY)[0].why(0)
     assert 0 < len(uniform["tuples"]) < 50
     assert uniform["again"]["tuples"] == len(uniform["tuples"])
+    (note,) = uniform["notes"]
+    assert note.startswith("shed: which tuples were used follows from their positions")
     concept = started(f"{query} BY CONCEPT", MANY)[0].why(0)
     assert 0 < len(concept["tuples"]) < 50
     assert concept["again"]["tuples"] == 100
-    assert concept["notes"][0].startswith("shed")
+    (note,) = concept["notes"]
+    assert note.startswith("shed: these")
 
 
 def test_an_answer_within_an_error_is_made_of_its_group() -> None:

@@ -346,6 +346,11 @@ def _by_model(given: dict[str, Any]) -> Scaling:
     return Scaling(f"{MODEL}{ahead}", limits, partial(scaled, limits=limits, ahead_s=ahead_s))
 
 
+def _least(*limits: int | None) -> int:
+    """The smallest of the limits that are given."""
+    return min((limit for limit in limits if limit is not None), default=MAXIMUM)
+
+
 def _by_threshold(given: dict[str, Any]) -> Scaling:
     """The threshold policy, with no more instances than it or `--maximum` allows."""
     from tidegate.elastic.dry_run import simulated
@@ -353,7 +358,7 @@ def _by_threshold(given: dict[str, Any]) -> Scaling:
 
     policy: Any = of(given["policy"], "--policy")
     limits = Limits(
-        maximum=given["maximum"] or policy.maximum or MAXIMUM,
+        maximum=_least(given["maximum"], policy.maximum),
         quota=given["quota"],
     )
     decides = replace(policy, maximum=limits.maximum)
@@ -373,7 +378,7 @@ def _by_target(given: dict[str, Any]) -> Scaling:
             given["policy"],
             "Leave error out.",
         )
-    limits = Limits(maximum=given["maximum"] or policy.cost or MAXIMUM, quota=given["quota"])
+    limits = Limits(maximum=_least(given["maximum"], policy.cost), quota=given["quota"])
     decides = replace(policy, cost=limits.maximum)
     text = f"{decides.name}, latency {decides.goal.latency_s:g} s"
     return Scaling(text, limits, partial(simulated_join, decides))

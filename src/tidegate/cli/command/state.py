@@ -18,8 +18,8 @@ from tidegate.state.store import Store
     "--verify",
     is_flag=True,
     help="Check every checksum: of the state, and of all results that were published in files. "
-    "Damage is exit code 1; folders that were archived or deleted are a warning. Results in "
-    "topics, databases and lakehouse tables are not looked at, which is told.",
+    "Damage, and files that are missing or were added, are exit code 1. Results in topics, "
+    "databases and lakehouse tables are not looked at, which is told.",
 )
 @click.option(
     "--at",

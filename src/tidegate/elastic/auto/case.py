@@ -70,12 +70,13 @@ class Case:
         """The fewest instances that hold the target at a share; the most that help if none do.
 
         One more goes to the subquery for which it does most. A backlog gets at most as many again
-        as the work needs without it.
+        as the work needs without it, and more where it is of several horizons.
         """
         lean = self.lean(share, splits)
         if self.holds(lean):
             return lean
-        return self._fewest(share, splits, self.seen, most=2 * lean.cost)
+        times = max(2, ceil(self.seen.backlog_s / self.horizon_s))
+        return self._fewest(share, splits, self.seen, most=times * lean.cost)
 
     def lean(self, share: float = 0.0, splits: bool | None = None) -> Setting:
         """The fewest instances that hold the target if there were no backlog."""

@@ -30,6 +30,9 @@ key are merged."""
 
 _MOST_STEPS = 400
 
+_LEAST_SPARE = 0.02
+"""Of the time at least so much is taken to be left for a backlog, where it is compared."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -111,8 +114,9 @@ class LatencyForecast:
     """The latency of the slowest tuples at the end of a horizon, from `low_s` to `high_s`.
 
     `load` is the share of the time that the query needs, `high_load` at the upper end of what is
-    known; from 1 on it falls behind. `memory` is the part that state fills of what the process of
-    the fullest instance may hold, 0 where that is not known.
+    known; from 1 on it falls behind. `drain_s` is how long a backlog takes that is too large for
+    the horizon, 0 without one. `memory` is the part that state fills of what the process of the
+    fullest instance may hold, 0 where that is not known.
     """
 
     low_s: float
@@ -121,6 +125,7 @@ class LatencyForecast:
     load: float
     high_load: float
     memory: float = 0.0
+    drain_s: float = 0.0
 
     def holds(self, target_s: float) -> bool:
         """Whether the target is kept and state fits, also if the work is as much as it may be."""
@@ -130,11 +135,13 @@ class LatencyForecast:
     def helps(self, other: LatencyForecast, part: float) -> bool:
         """Whether it is so much better than another, where neither holds.
 
-        The latency of a query that falls behind has no end: then the load is compared.
+        The latency of a query that falls behind has no end: then the load is compared. No remedy
+        takes much off a backlog of minutes within the horizon: then it is how soon it is gone.
         """
         return (
             self.latency_s <= part * other.latency_s
             or (other.load > 1 and self.load <= part * other.load)
+            or (other.drain_s > 0 and self.drain_s <= part * other.drain_s)
             or (other.memory > FULL_MEMORY and self.memory <= part * other.memory)
         )
 
@@ -170,7 +177,11 @@ def forecast(
         end_s = cycles.slowest_s(seen.backlog_s, horizon_s)
         ends.append((seen.ready_s + end_s, cycles.least_load))
     (low_s, _), (mid_s, load), (high_s, high_load) = ends
-    return LatencyForecast(low_s, mid_s, high_s, load, high_load, memory_of(seen, setting))
+    waiting_s = seen.backlog_s if seen.backlog_s > max(horizon_s, cadence.trigger_s) else 0.0
+    # A second of input takes `load`, in which so much more comes in.
+    drain_s = waiting_s * load / max(1 - load, _LEAST_SPARE)
+    memory = memory_of(seen, setting)
+    return LatencyForecast(low_s, mid_s, high_s, load, high_load, memory, drain_s)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, log
+from math import exp, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,12 @@ class KnownSubquery:
         )
 
 
+def _is_measured(seen: Observation) -> bool:
+    """Whether times are such as can be: sums of costs would keep any other for ever."""
+    times = [seen.seconds, seen.period_s, *(load.cpu_s for load in seen.instances)]
+    return all(isfinite(s) and s >= 0 for s in times)
+
+
 def _paces(seen: Observation) -> list[float]:
     """By instance, how many times as long as most others it takes, where that is much."""
     usual = sorted(load.pace for load in seen.instances)[(len(seen.instances) - 1) // 2]
@@ -203,7 +209,7 @@ class KnownQuery:
             known.lagging(one) for one in seen if (known := self.subqueries.get(one.subquery))
         )
         lag_s = self.lag_s + first.period_s if lags else 0.0
-        clean = clean and not 0 < lag_s <= _MOST_LAG_S
+        clean = clean and not 0 < lag_s <= _MOST_LAG_S and all(map(_is_measured, seen))
         share = 0.0 if first.shed is None else first.shed.share
         saving, found = self.saving, {}
         if clean:

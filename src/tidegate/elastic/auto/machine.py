@@ -266,7 +266,10 @@ class Machine:
         every = self._alternatives(memory, case)
         added = [one for one in every if one.kind in ("add instances", "add instances and shed")]
         for one in added:
-            if one.setting is not None and one.holds and one.setting.share < seen.share:
+            if one.setting is None or not one.holds or one.setting.share >= seen.share:
+                continue
+            # Without more instances, the share follows a backlog down in one step, at its end.
+            if one.setting.cost > case.standing.cost or seen.backlog_s < self._drained_s:
                 why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
                 why += f"{one.kind}, {_change(seen, one.setting)}"
                 why += cut_down(memory, seen)
@@ -354,9 +357,9 @@ def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> A
     return min(helpful, key=_latency_s, default=None)
 
 
-def _latency_s(one: Alternative) -> tuple[float, float]:
+def _latency_s(one: Alternative) -> tuple[float, float, float]:
     assert one.expected is not None
-    return one.expected.latency_s, one.expected.load
+    return one.expected.drain_s, one.expected.latency_s, one.expected.load
 
 
 def _splits_now(seen: Evidence) -> bool:

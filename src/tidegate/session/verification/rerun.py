@@ -54,7 +54,13 @@ class RecordedRun:
             got = "no checkpoint" if meta is None else "one without a batch"
             raise CheckpointError(store.location, "must be a checkpoint with batches", got)
         self.meta: Mapping[str, Any] = meta
+        self.kept = kept
         self.newest = kept[-1]
+
+    def newest_now(self) -> int:
+        """The newest batch that is committed by now, by a run that goes on."""
+        newest = self.store.latest()
+        return self.newest.batch if newest is None else newest.batch
 
     @cached_property
     def fingerprint(self) -> str | None:

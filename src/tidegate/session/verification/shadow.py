@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -24,6 +25,7 @@ from tidegate.control.client import ask
 from tidegate.control.message import STOP
 from tidegate.driver.checkpoint.change import QUERY
 from tidegate.driver.checkpoint.recovery import this_process
+from tidegate.driver.metric.registry import COUNTERS
 from tidegate.driver.options import RunOptions
 from tidegate.errors import CheckpointError, OptionError, RunError, TidegateError
 from tidegate.plan.compatibility.change import compared
@@ -50,6 +52,7 @@ from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import manifest_name
 from tidegate.state.store import Store
+from tidegate.storage import disk
 from tidegate.version import __version__
 
 _OWNERS = 1_000_000
@@ -242,10 +245,7 @@ def switch_over(shadow: Shadow, script: RecordedScript, keep: str, most: int) ->
     rest. The state of the old query is kept in the folder `keep`, with which a shadow can begin.
     """
     store = shadow.record.store
-    kept = Store.open(keep)
-    if kept.meta() is not None or kept.listed():
-        got, remedy = "files that are there", "Choose another folder."
-        raise OptionError("--cutover", "must be a new folder", got, remedy)
+    kept = _new_store(keep)
     if shadow.record.fingerprint == shadow.plan.fingerprint:
         got, remedy = "the query that it has", "There is nothing to switch: give another NEW.sql."
         raise OptionError("--cutover", "must be to another query", got, remedy)
@@ -271,6 +271,21 @@ def switch_over(shadow: Shadow, script: RecordedScript, keep: str, most: int) ->
     return replace(facts, switched=True)
 
 
+def _new_store(place: str) -> Store:
+    """The store of a folder that is new or empty; an OptionError for another one."""
+    store = Store.open(place)
+    files = store.files
+    if files.local:
+        path = Path(files.full(""))
+        taken = disk.exists(path) and (not disk.is_folder(path) or bool(disk.current().names(path)))
+    else:
+        taken = bool(files.list("", recursive=True))
+    if taken:
+        got, remedy = f"{place}, which has files", "Choose a folder that is new."
+        raise OptionError("--cutover", "must be a new or an empty folder", got, remedy)
+    return store
+
+
 def _entry(shadow: Shadow, newest: Manifest, made: Manifest) -> Manifest:
     """The state of the shadow as that of the checkpoint, after the same batch."""
     old, new = shadow._old.recorded, shadow.plan.recorded
@@ -290,9 +305,18 @@ def _entry(shadow: Shadow, newest: Manifest, made: Manifest) -> Manifest:
         written=newest.written,
         places=newest.places,
         digests=newest.digests,
+        counters=_counters(newest, made),
+        sides=newest.sides,
         at_us=newest.at_us,
         signed=newest.signed,
     )
+
+
+def _counters(newest: Manifest, made: Manifest) -> dict[str, int]:
+    """Totals of what the checkpoint has put out so far, and the counts that the state is of."""
+    totals = {metric.name for metric in COUNTERS}
+    own = {name: count for name, count in made.counters.items() if name not in totals}
+    return own | {name: n for name, n in newest.counters.items() if name in totals}
 
 
 @contextmanager
@@ -338,14 +362,20 @@ def _check_fits(record: RecordedRun, old: Plan, new: Plan) -> None:
     idle = any(stream.idle_us is not None for stream in old.streams)
     refreshed = any(table.refresh_us is not None for table in (*old.tables, *new.tables))
     shed = bool(record.newest.shedding)
-    if idle or refreshed or shed or old.hold != new.hold:
-        got = (
-            "rows that depend on the clock or a person"
-            if old.hold == new.hold
-            else ("a query that waits for the order of its tuples, and one that does not")
-        )
+    if idle or refreshed or shed:
+        got = "rows that depend on the clock or a person"
         remedy = "Compare two .sql files over the same input."
         raise CheckpointError(where, "must follow from its input alone", got, remedy)
+    if old.hold != new.hold:  # the checkpoint has tuples that wait, or it has none
+        timed, other = "an aggregate over windows of time", "a query of another kind"
+        sides = (other, timed) if old.hold else (timed, other)
+        must = "must have a query of the same kind as NEW.sql"
+        got = "{} there, and {} in NEW.sql".format(*sides)
+        remedy = (
+            "Compare two .sql files over the same input, or start NEW.sql with another "
+            "--checkpoint and --out."
+        )
+        raise CheckpointError(where, must, got, remedy)
     missing = {t.name for t in old.targets} - {t.name for t in new.targets}
     if missing:
         got = f"none for {', '.join(str(name) for name in missing)}"

@@ -159,7 +159,7 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
     """
     newest, folder = record.newest, made.folders.get(name)
     uri, recorded = newest.places.get(name), newest.digests[name]
-    files = [] if uri is None else list(past(uri, newest.batch + 1).problems)
+    files = [] if uri is None else _files(record, name, uri)
     difference: dict[str, Any] | None = None
     compared = [0]
     readable = uri is not None and folder is not None
@@ -184,6 +184,13 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
     facts = {"again": made.again[name], "files": files, "difference": difference}
     asked = {} if span == EventSpan() else {"compared": compared[0]}
     return {**recorded, **facts, **asked}
+
+
+def _files(record: RecordedRun, name: str, uri: str) -> list[str]:
+    """The files of an output that are not as published, are missing, or were added."""
+    newest, rows = record.newest, int(record.newest.digests[name]["rows"])
+    receipts = {m.batch: m.outputs[name] for m in record.kept if name in m.outputs}
+    return list(past(uri, newest.batch, receipts, rows, record.newest_now).problems)
 
 
 def _counted(batches: Iterable[pa.RecordBatch], rows: list[int]) -> Iterator[pa.RecordBatch]:

@@ -59,6 +59,8 @@ def why(
     node = with_versions(chosen.node, manifest, store, span) if written else chosen.node
     if node is not chosen.node:
         runs = TracedQuery(node, connectors, available_now=not manifest.finished)
+    # Where a table was another one, or a source silent, earlier rows may be others in a new run.
+    if written and (node is not chosen.node or runs.reads_idle):
         wanted = replace(wanted, nth=_equal_before(str(place), wanted))
     return {"output": name, **_facts(explained(runs, wanted))}
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.errors import StateError
 from tidegate.query.clause.column import EXACT
+from tidegate.query.clause.shed import UNIFORM, Shed
 from tidegate.query.node.graph import bottom_up
 from tidegate.query.node.join import Join
 from tidegate.query.node.limit import Limit
@@ -164,15 +165,28 @@ class _Search:
 
     def _changed(self) -> StateError:
         """What to say where the query does not give a row again that was committed."""
-        tables = ", ".join(_read_again(self._runs.node))
         return StateError(
             f"row {self._wanted.number:,}",
             "must come again when the query is run from its sources",
             "another row",
-            f"Table {tables} changed within the time of this row, or its rows of then are not kept."
-            if tables
-            else "Input or code has changed: `tidegate verify` says which.",
+            self._remedy(),
         )
+
+    def _remedy(self) -> str:
+        tables = ", ".join(_read_again(self._runs.node))
+        idle = ", ".join(s.name for s in self._runs.origins.streams if s.idle_us is not None)
+        if tables:
+            return (
+                f"Table {tables} changed within the time of this row, or its rows of then are not "
+                "kept."
+            )
+        if idle:
+            return (
+                f"IDLE of stream {idle} let this row go out without tuples that came later; `why` "
+                "reads them too. Take a row whose sources were not silent; `tidegate verify` "
+                "repeats what was decided, and says whether input or code has changed."
+            )
+        return "Input or code has changed: `tidegate verify` says which."
 
     def _equal(self, rows: pa.Table) -> pa.Table:
         """The rows that are the wanted one, but for their ids."""
@@ -308,6 +322,12 @@ def _notes(root: Node, row: pa.Table) -> list[str]:
         "then are not kept as a whole"
         for name in _read_again(root)
     ]
+    clauses = [clause for part in bottom_up([root]) for clause in _clauses(part)]
+    if any(isinstance(clause, Shed) and clause.by == UNIFORM for clause in clauses):
+        found.append(
+            "shed: which tuples were used follows from their positions in the sources; they were "
+            "run again at these, and in a file of these tuples alone others would be dropped"
+        )
     if EXACT in row.column_names and row.column(EXACT)[0].as_py() is False:
         found.append("within an error: the answer was estimated from a sample of these tuples")
     return found

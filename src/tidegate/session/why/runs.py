@@ -61,9 +61,17 @@ class TracedQuery:
     ) -> None:
         self.node = node
         self._given = connectors
-        self._options = RunOptions(available_now=available_now, batch_rows=_BATCH_ROWS)
         self._plan = self._planned(node)
         self.origins = Origins(self._plan.streams)
+        # A silent source holds back rows that went out without it: then the input ends here, which
+        # sources of the program may not do yet.
+        ends = self.reads_idle and not connectors
+        self._options = RunOptions(available_now=available_now and not ends, batch_rows=_BATCH_ROWS)
+
+    @property
+    def reads_idle(self) -> bool:
+        """Whether a stream has IDLE: a new run waits for tuples that the old one did without."""
+        return any(stream.idle_us is not None for stream in self._plan.streams)
 
     def rows(self, seen: Seen) -> None:
         """The rows of the query."""

@@ -1,10 +1,10 @@
 """Records what each batch published, in a small file of its own that never changes.
 
 `_ledger/batch=NNNNNNNN` lists the names, rows, bytes and checksums of the parts of a batch, with
-those of its side outputs. Manifests know only the newest batches, so `tidegate state DIR --verify`
-checks the older ones by these files. A sink writes the ledger before it publishes the batch, and
-does not sync it: the text carries a checksum, so a ledger that a loss of power damaged is not
-mistaken for another. A restart writes the ledger of the newest batch again.
+those of its side outputs. Manifests know only the newest batches, so `tidegate verify` and
+`tidegate state DIR --verify` check the older ones by these files (`past`). A sink writes the ledger
+before it publishes the batch, and does not sync it: the text carries a checksum, so a ledger that a
+loss of power damaged is not mistaken for another. A restart writes that of the newest batch again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from tidegate.batch import BatchId
-from tidegate.sink.receipt import NO_FILE, Receipt
+from tidegate.sink.receipt import Receipt
 
 LEDGER = "_ledger"
 
 _NAME = re.compile(r"batch=(\d{8,})")
-_LISTED = 100
-"""How many problems are listed one by one."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +50,11 @@ class PublishedSink(Protocol):
     def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         """Read the parts of a batch where they were published."""
 
+    def side_names(self, folder: str) -> Sequence[str] | None:
+        """The names in a folder of side outputs; None where other outputs share them."""
 
-@dataclass(frozen=True)
-class Past:
-    """What a check of the batches that an output has published found.
-
-    `problems` are parts that differ from what was published, or that are missing while others of
-    their folder are there. `warnings` are folders that are gone as a whole, because somebody may
-    have archived them, and batches without a readable ledger.
-    """
-
-    batches: int
-    parts: int
-    bytes: int
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
+    def shown(self, name: str) -> str:
+        """The path of a file or folder of the output, for messages."""
 
 
 def batch_folder(batch: int) -> str:
@@ -93,60 +81,12 @@ def ledger_text(batch: int, receipts: Sequence[Receipt]) -> bytes:
     return f"{zlib.crc32(body.encode()):08x} {body}\n".encode()
 
 
-def ledger_receipts(data: bytes) -> list[Receipt] | None:
-    """The parts that a ledger lists; None where the ledger is damaged."""
+def ledger_receipts(data: bytes, batch: int | None = None) -> list[Receipt] | None:
+    """The parts that a ledger lists; None where it is damaged, or of another batch."""
     stated, _, body = data.rstrip(b"\n").partition(b" ")
     if stated != f"{zlib.crc32(body):08x}".encode() or not data.endswith(b"}\n"):
         return None
-    return [Receipt.from_dict(fields) for fields in json.loads(body)["parts"]]
-
-
-def past_of(sink: PublishedSink, before: int) -> Past:
-    """Check all batches before one by their ledgers; reads everything they have published."""
-    batches, parts, size = 0, 0, 0
-    problems: list[str] = []
-    gone: dict[str, list[str]] = {}
-    unreadable: list[int] = []
-    known = _batches(sink, LEDGER, before)
-    for batch in known:
-        try:
-            receipts = ledger_receipts(sink.ledger(BatchId(batch)))
-            if receipts is None:
-                unreadable.append(batch)
-                continue
-            wrong, away = _looked_at(list(sink.seen(BatchId(batch), receipts)))
-        except OSError as error:
-            problems.append(f"batch {batch} cannot be read: {error}")
-            continue
-        batches, parts = batches + 1, parts + len(receipts)
-        size += sum(receipt.bytes or 0 for receipt in receipts)
-        problems += wrong
-        for folder in away:
-            top, _, name = folder.rpartition("/")
-            gone.setdefault(top, []).append(name)
-    warnings = [
-        f"{top}: {len(names)} of its folders, from {names[0]} to {names[-1]}, are not there or are "
-        "empty: archived or deleted"
-        for top, names in gone.items()
-    ]
-    without = sorted({*_batches(sink, "", before)} - {*known})
-    for what, found in (("no ledger", without), ("a ledger that cannot be read", unreadable)):
-        if found:
-            warnings.append(
-                f"{len(found)} batches, from {found[0]} to {found[-1]}, have {what}, and were not "
-                "checked"
-            )
-    more = len(problems) - _LISTED
-    listed = [*problems[:_LISTED], *([f"and {more} parts more"] if more > 0 else [])]
-    return Past(batches, parts, size, tuple(listed), tuple(warnings))
-
-
-def _batches(sink: PublishedSink, folder: str, before: int) -> list[int]:
-    return [batch for batch in batch_numbers(sink.batch_names(folder)) if batch < before]
-
-
-def _looked_at(seen: Sequence[SeenPart]) -> tuple[list[str], list[str]]:
-    """The problems, part by part, and the folders that are missing as a whole."""
-    there = {part.folder for part in seen if part.wrong != NO_FILE}
-    wrong = [f"{p.path}: {p.wrong}" for p in seen if p.wrong is not None and p.folder in there]
-    return wrong, list(dict.fromkeys(p.folder for p in seen if p.folder not in there))
+    said = json.loads(body)
+    if batch is not None and said["batch"] != batch:
+        return None
+    return [Receipt.from_dict(fields) for fields in said["parts"]]

@@ -123,6 +123,12 @@ class FileSink:
         for path, receipt in self._published(batch, receipts):
             yield SeenPart(str(path), str(path.parent), damage(path, receipt, contents=True))
 
+    def side_names(self, folder: str) -> list[str] | None:
+        return names_in(self.sides / folder) if self.sides == self.path else None
+
+    def shown(self, name: str) -> str:
+        return str(self.path / name)
+
     def open(self, opening: Opening) -> None:
         self._used, self._begun, self._new = False, None, opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None

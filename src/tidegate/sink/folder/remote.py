@@ -196,6 +196,12 @@ class RemoteSink:
     def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         yield from _Parts(self.connect(), self._within, batch, receipts).seen()
 
+    def side_names(self, folder: str) -> list[str] | None:
+        return self.batch_names(folder) if not self._within else None
+
+    def shown(self, name: str) -> str:
+        return self.connect().full(f"{self._within}{name}")
+
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
         self._new = opening.newest is None

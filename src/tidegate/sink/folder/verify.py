@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tidegate.batch import BatchId
 from tidegate.errors import SinkError
 from tidegate.remote.scheme import is_remote_uri
-from tidegate.sink.folder.batch_ledger import Past, past_of
+from tidegate.sink.folder.past import Committed, Past, past_of
 from tidegate.sink.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -37,10 +37,17 @@ def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> Verifi
     return sink_at(uri).verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
 
 
-def past(uri: str, before: int) -> Past:
-    """Check the batches before one at such a place, by their ledgers; changes nothing."""
+def past(
+    uri: str,
+    newest: int | None = None,
+    receipts: Mapping[int, Sequence[Mapping[str, Any]]] | None = None,
+    rows: int | None = None,
+    newest_now: Callable[[], int] | None = None,
+) -> Past:
+    """Check all batches at such a place (`Committed`), by their ledgers; changes nothing."""
+    known = {b: [Receipt.from_dict(r) for r in of] for b, of in (receipts or {}).items()}
     try:
-        return past_of(sink_at(uri), before)
+        return past_of(sink_at(uri), Committed(newest, known, rows, newest_now))
     except OSError as error:
         raise SinkError(uri, "results must be readable to be checked", str(error)) from error
 
