@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +49,78 @@ def test_a_step_asks_for_two_changes_at_most(
     assert len(made.changes) - settled <= 2
     assert made.latency_s <= made.goal.latency_s
     assert made.instances <= after * 1.15 + 1, "no more than it needs, with its margin"
+
+
+def overhead(instances: int) -> float:
+    """Each instance makes all of them a tenth slower than one."""
+    return 1 + 0.1 * (instances - 1)
+
+
+def negative(instances: int) -> float:
+    """More than two do less than two, and all of them the same."""
+    return 1.0 if instances <= 2 else 1.5 * instances / 2
+
+
+SCALING = [
+    # How it scales, what may be shed, and changes: of a constant load, and after a step.
+    pytest.param(overhead, None, 8, 12, id="overhead, exact"),
+    pytest.param(overhead, 0.9, 20, 16, id="overhead, shedding"),
+    pytest.param(negative, None, 8, 8, id="negative, exact"),
+    pytest.param(negative, 0.9, 26, 20, id="negative, shedding"),
+]
+
+
+@settings(max_examples=15)
+@given(st.floats(0.1, 8.0), st.integers(1, 6))
+@pytest.mark.parametrize(("slowdown", "most", "constant", "step"), SCALING)
+def test_where_instances_do_not_scale_changes_are_few(
+    slowdown: Callable[[int], float],
+    most: float | None,
+    constant: int,
+    step: int,
+    work: float,
+    instances: int,
+) -> None:
+    """A bound on the changes of 300 s at a constant load, and of 200 s after a step.
+
+    The one change after the first, and two after a step, are proved above for instances that scale.
+    Where they do not, the machine has to find that out, by remedies that miss their forecast: with
+    twelve instances at most no more changes were seen than these. The share may still go up and
+    down, ever more slowly.
+    """
+    goal = GOAL if most is None else ALLOWED
+    made = World(goal, instances, most=12, most_share=most, slowdown=slowdown)
+    made.run([work], 300.0)
+    assert len(made.changes) <= constant
+    stepped = World(goal, 1, most=12, most_share=most, slowdown=slowdown)
+    stepped.run([min(work, 1.0)], 60.0)
+    settled = len(stepped.changes)
+    stepped.run([work], 200.0)
+    assert len(stepped.changes) - settled <= step
+
+
+@pytest.mark.parametrize("work", [2.05, 2.3])
+def test_instances_that_make_it_worse_are_not_added_with_shedding_either(work: float) -> None:
+    """It went to 3 instances and back, with shares up and down, about thirty times in 300 s."""
+    made = World(ALLOWED, 2, most_share=0.9, slowdown=negative)
+    made.run([work], 300.0)
+    kinds = [one.kind for _, one in made.changes]
+    assert kinds[:3] == ["shed", "add instances", "undo"]
+    assert len(kinds) <= 5
+    assert all(one.kind.startswith("shed") for _, one in made.changes[3:])
+    assert made.latency_s <= 2.0
+    assert made.instances == 2
+
+
+def test_a_remedy_is_distrusted_only_with_the_work_that_it_was_seen_with() -> None:
+    made = World(GOAL, 2, slowdown=negative)
+    made.run([1.7], 20.0)
+    made.run([2.05], 40.0)
+    assert [one.kind for _, one in made.changes] == ["add instances", "undo"]
+    made.slowdown = lambda instances: 1.0
+    made.run([6.0], 10.0)
+    assert made.changes[-1][1].kind == "add instances"
+    assert made.instances >= 6
 
 
 @settings(max_examples=15)

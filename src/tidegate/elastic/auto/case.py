@@ -49,6 +49,21 @@ class Case:
     def holds(self, setting: Setting) -> bool:
         return self.forecast(setting).holds(self.goal.latency_s)
 
+    @property
+    def unshed_load(self) -> float | None:
+        """What would be needed of the time if nothing were shed, as far as that was measured."""
+        load, whole = self.seen.measured_load, replace(self.standing, share=0.0)
+        thought = self.forecast(self.standing).load
+        if load is None or thought <= 0:
+            return None
+        return load * self.forecast(whole).load / thought
+
+    @property
+    def misjudged(self) -> float:
+        """How many times as much is needed of the time as was thought, at least 1."""
+        load, thought = self.seen.measured_load, self.forecast(self.standing).load
+        return 1.0 if load is None or thought <= 0 else max(load / thought, 1.0)
+
     def beside(self, setting: Setting) -> float:
         """The share of the time that is left to need, if instances had nothing to do."""
         nothing = (0.0,) * len(self.work)

@@ -104,6 +104,18 @@ class Evidence:
         return 0.0 if self.shed is None else self.shed.share
 
     @property
+    def measured_load(self) -> float | None:
+        """What is needed of the time: the input that came in a batch, over that which it took.
+
+        None where batches are limited and do not take all that waits.
+        """
+        if self.latency_s is None:
+            return None
+        taken_s = max(self.latency_s - self.backlog_s, 1e-3)
+        limited = self.cadence.rows is not None and self.backlog_s * self.rate > self.cadence.rows
+        return None if limited else self.backlog_s / taken_s
+
+    @property
     def splits(self) -> bool | None:
         """Whether keys may be split now; None where no partitioner can be changed."""
         allowed = [one.split.allowed for one in self.subqueries if one.split is not None]

@@ -21,11 +21,14 @@ from tidegate.elastic.auto.forecast import FULL_MEMORY, Setting, change_text, fo
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import (
     APART_S,
+    CALM_S,
     CALMING_S,
     HOLD_S,
     LONG_AGO,
+    MOST_CAUTION,
     MOST_HOLD_S,
     MOST_RECORDS,
+    Distrust,
     MachineMemory,
     PendingOutcome,
 )
@@ -43,8 +46,8 @@ from tidegate.elastic.auto.remedy import (
 AHEAD_S = 10.0
 """How far ahead work is foreseen, while windows fill."""
 
-CALM_S = 4.0
-"""For so long there must have been little enough work before nothing is shed any more."""
+_SETTLED_S = 20.0
+"""A share is not lowered for a smaller one before it has stood for so long."""
 
 _SOON_S = 60.0
 """Instances that were missed within so long should not have gone."""
@@ -58,6 +61,9 @@ _MUCH_BESIDE = 0.2
 
 _UNPAID = {"change batches": "own batches", "change partitioner": "hash"}
 """Remedies that cost no instances, and are kept and given back as those are."""
+
+_MUCH_MORE = 1.5
+"""By so much at most is the work taken to be more than was thought, for one such latency."""
 
 _LATE_TARGETS = 4.0
 """Latency that is above the target for so many times the target, though the forecast is below."""
@@ -107,13 +113,14 @@ class Machine:
             late_s=late_s if late else LONG_AGO,
             split_s=seen.at_s if _splits_now(seen) else memory.split_s,
             behind=_behind(self.goal, seen) if late else "",
-            distrusted={k: at for k, at in memory.distrusted.items() if seen.at_s - at < CALMING_S},
+            distrusted={k: of for k, of in memory.distrusted.items() if of.lasts(seen)},
         )
         changed_s = max(memory.late_s, memory.changed_s)
         if memory.stuck or not late or seen.at_s - changed_s < _LATE_TARGETS * self.goal.latency_s:
             return memory
         # It is late for longer than any forecast said: there is more work than was thought.
-        return replace(memory, caution=min(memory.caution * 1.05, 3.0), late_s=seen.at_s)
+        times = min(max(self._case(memory, seen, seen.unshed).misjudged, 1.05), _MUCH_MORE)
+        return replace(memory, caution=min(memory.caution * times, MOST_CAUTION), late_s=seen.at_s)
 
     def _misses(self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]) -> bool:
         """Whether the target is missed soon, or state fills the memory, if all stays as it is."""
@@ -173,9 +180,9 @@ class Machine:
         found = [weighed(case, "nothing", RemedyProposal(case.standing))]
         for remedy in ORDER:
             one = weighed(case, remedy.kind, proposal_of(remedy, case))
-            at_s = memory.distrusted.get(remedy.kind)
-            if at_s is not None:
-                note = f"made it worse {case.seen.at_s - at_s:.0f} s ago"
+            distrusted = _distrusted(memory, one, case.standing)
+            if distrusted is not None:
+                note = f"made it worse {case.seen.at_s - distrusted.at_s:.0f} s ago"
                 one = Alternative(remedy.kind, note=note)
             found.append(one)
         return tuple(found)
@@ -260,21 +267,39 @@ class Machine:
         if seen.at_s - memory.shed_s >= CALM_S and case.holds(whole):
             why = f"the instances can do it all again for {CALM_S:g} s"
             return self._given(memory, seen, case, whole, "shed less", why)
+        if seen.at_s - memory.changed_s < CALM_S:
+            return memory, None
         case = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
         if not self._lasts(memory, seen) or case.holds(whole):
             return memory, None
         every = self._alternatives(memory, case)
         added = [one for one in every if one.kind in ("add instances", "add instances and shed")]
         for one in added:
-            if one.setting is None or not one.holds or one.setting.share >= seen.share:
+            if one.setting is None or not one.holds or one.setting.cost <= case.standing.cost:
                 continue
-            # Without more instances, the share follows a backlog down in one step, at its end.
-            if one.setting.cost > case.standing.cost or seen.backlog_s < self._drained_s:
+            if one.setting.share < seen.share:
                 why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
                 why += f"{one.kind}, {_change(seen, one.setting)}"
                 why += cut_down(memory, seen)
                 return self._taken(memory, seen, RemedyChoice(one.setting, one.kind, why), every)
-        return memory, None
+        return self._shed_less(memory, seen)
+
+    def _shed_less(self, memory: MachineMemory, seen: Evidence) -> Handled:
+        """The smallest share that suffices, where there may be no more instances.
+
+        Once a backlog is gone: the share does not follow it down.
+        """
+        settled = seen.at_s - memory.changed_s >= _SETTLED_S
+        if not settled or seen.backlog_s >= self._drained_s:
+            return memory, None
+        recent = memory.highest(seen.at_s - memory.hold_s)
+        case = self._case(memory, seen, tuple(of * FEWER for of in recent))
+        smaller = (replace(case.standing, share=of) for of in SHARES if of < seen.share)
+        found = next(filter(case.holds, smaller), None)
+        if found is None:
+            return memory, None
+        why = f"a smaller share would have sufficed for {memory.hold_s:.0f} s"
+        return self._given(memory, seen, case, found, "shed less", why)
 
     def _given(
         self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
@@ -332,6 +357,7 @@ class Machine:
                     high_s=min(expected.high_s, 1e6),
                     latency_s=min(seen.latency_s or 0.0, 1e6),
                     work=sum(seen.unshed),
+                    load=case.unshed_load or 0.0,
                 ),
                 records=(*memory.records, record)[-MOST_RECORDS:],
             ),
@@ -355,6 +381,15 @@ def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> A
     now = stands.expected
     helpful = [one for one in usable if one.expected and one.expected.helps(now, _BETTER)]
     return min(helpful, key=_latency_s, default=None)
+
+
+def _distrusted(memory: MachineMemory, one: Alternative, stands: Setting) -> Distrust | None:
+    """Why a remedy is not to be used: of its own kind, or of what it does among other things."""
+    kinds = [one.kind]
+    if one.setting is not None and one.kind == "add instances and shed":
+        kinds = ["add instances"] * (one.setting.cost > stands.cost)
+        kinds += ["shed"] * (one.setting.share > stands.share)
+    return next((of for kind in kinds if (of := memory.distrusted.get(kind)) is not None), None)
 
 
 def _latency_s(one: Alternative) -> tuple[float, float, float]:
@@ -417,5 +452,5 @@ def _stuck(memory: MachineMemory, case: Case) -> str:
 
 def _worse(memory: MachineMemory, seen: Evidence) -> str:
     """Where more instances have not helped, and are not tried again soon."""
-    at_s = memory.distrusted.get("add instances")
-    return "" if at_s is None else f"; more made it worse {seen.at_s - at_s:.0f} s ago"
+    of = memory.distrusted.get("add instances")
+    return "" if of is None else f"; more made it worse {seen.at_s - of.at_s:.0f} s ago"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.forecast import Setting
 from tidegate.model.observation import BatchCadence
 
@@ -13,6 +14,10 @@ HOLD_S = 24.0
 """So long instances stay that have come, and so far back goes the work that fewer must do."""
 
 MOST_HOLD_S = 40.0
+
+CALM_S = 4.0
+"""For so long there must have been little enough work before nothing is shed any more."""
+
 CALMING_S = 300.0
 """After so long half of what was learnt from a mistake is forgotten."""
 
@@ -25,12 +30,20 @@ MOST_RECORDS = 16
 _SLOT_S = 2.0
 """Of so many seconds together the most work is remembered."""
 
+MOST_CAUTION = 3.0
+
+OTHER_WORK = 0.25
+"""From so much more or less work on, what was learnt from a mistake says nothing."""
+
 LONG_AGO = -1e9
 
 
 @dataclass(frozen=True)
 class PendingOutcome:
-    """A change whose outcome is not known yet: what it was, what was expected, what was before."""
+    """A change whose outcome is not known yet: what it was, what was expected, what was before.
+
+    `load` is what was needed of the time before it, as far as that was measured.
+    """
 
     at_s: float
     kind: str
@@ -39,6 +52,19 @@ class PendingOutcome:
     high_s: float
     latency_s: float
     work: float
+    load: float = 0.0
+
+
+@dataclass(frozen=True)
+class Distrust:
+    """When a remedy made it worse, and with how much work; with other work it may be of use."""
+
+    at_s: float
+    work: float
+
+    def lasts(self, seen: Evidence) -> bool:
+        alike = abs(sum(seen.unshed) - self.work) <= OTHER_WORK * self.work
+        return alike and seen.at_s - self.at_s < CALMING_S
 
 
 @dataclass(frozen=True)
@@ -52,10 +78,10 @@ class MachineMemory:
     work needs, for a backlog. `moving` is 1 while it waits because the load still rises.
 
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
-    made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
-    `behind` how late tuples are. `wanted` are the instances that a query with a budget would have
-    without it; `raised_s` is when they last became more, and `lacking_s` since when the budget's do
-    not suffice.
+    made it worse, when, and with how much work. `stuck` says why the target cannot be held, where
+    it cannot, and `behind` how late tuples are. `wanted` are the instances that a query with a
+    budget would have without it; `raised_s` is when they last became more, and `lacking_s` since
+    when the budget's do not suffice.
     """
 
     works: tuple[tuple[float, ...], ...] = ()
@@ -71,7 +97,7 @@ class MachineMemory:
     hold_s: float = HOLD_S
     caution: float = 1.0
     faded_s: float = 0.0
-    distrusted: Mapping[str, float] = field(default_factory=dict)
+    distrusted: Mapping[str, Distrust] = field(default_factory=dict)
     pending: PendingOutcome | None = None
     records: tuple[Mapping[str, Any], ...] = ()
     stuck: str = ""
@@ -96,6 +122,7 @@ class MachineMemory:
     def recorded(self) -> dict[str, Any]:
         """As a manifest has it; the records are the same, and are not changed."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
+        found["distrusted"] = {kind: asdict(of) for kind, of in self.distrusted.items()}
         return {**found, "pending": None if self.pending is None else asdict(self.pending)}
 
     @staticmethod
@@ -107,6 +134,9 @@ class MachineMemory:
         known["works"] = tuple(map(tuple, known["works"]))
         known["last"] = tuple(known["last"])
         known["records"] = tuple(known["records"])
+        # Of an earlier version it was a time alone.
+        distrusted = known.get("distrusted", {}).items()
+        known["distrusted"] = {k: Distrust(**of) for k, of in distrusted if isinstance(of, dict)}
         known["wanted"] = tuple(known.get("wanted", ()))
         if known["pending"] is not None:
             pending = dict(known["pending"])

@@ -9,7 +9,13 @@ from typing import Any
 from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.forecast import Setting, change_text
-from tidegate.elastic.auto.memory import APART_S, MachineMemory, PendingOutcome
+from tidegate.elastic.auto.memory import (
+    APART_S,
+    MOST_CAUTION,
+    Distrust,
+    MachineMemory,
+    PendingOutcome,
+)
 from tidegate.elastic.auto.remedy import RemedyChoice
 
 _LEAST_JUDGED_S = 5.0
@@ -18,11 +24,15 @@ _LEAST_JUDGED_S = 5.0
 _WORSE = 1.25
 """An outcome so many times the upper end of the forecast was a mistake."""
 
+_IN_VAIN = 1.02
+"""What brings the load down by less has not helped."""
+
 _WORTH = 0.1
 """Shedding a tuple must save at least this part of what the tuple costs."""
 
-_JUDGED = ("change partitioner", "rebalance", "add instances", "change batches")
-"""Remedies that may make it worse; whether to shed is in vain shows before that."""
+_JUDGED = ("change partitioner", "rebalance", "change batches")
+"""Remedies that may make it worse, as may all that add instances; whether to shed is in vain shows
+before that."""
 
 Judged = tuple[MachineMemory, RemedyChoice | None]
 
@@ -39,17 +49,24 @@ def judge(memory: MachineMemory, case: Case) -> Judged:
         if after_s < 2 * target_s:
             return memory, None  # it has not been taken yet
         return replace(memory, pending=None), None  # somebody else has changed it
-    # What is answered now must have come after the change, or it tells of the backlog before.
-    if seen.latency_s is None or after_s < max(3 * target_s, _LEAST_JUDGED_S, seen.latency_s):
+    if seen.latency_s is None:
+        return memory, None
+    # A batch must have begun after the change, or it tells of what was before; and where it does
+    # not show the load, what it answers must have come after it too.
+    since_s = seen.latency_s if seen.measured_load is None else seen.backlog_s
+    if after_s < max(3 * target_s, _LEAST_JUDGED_S, since_s):
         return memory, None
     memory = with_outcome(memory, case)
-    if not _was_mistake(pending, case):
+    if not _was_missed(pending, case):
         return memory, None
+    if not _was_mistake(pending, case):
+        return _more_cautious(memory, case), None
     why = (
         f"{pending.kind} was expected to give {pending.high_s:.1f} s at most and gave "
         f"{seen.latency_s:.1f} s: back, {change_text(pending.after, pending.before)}"
     )
-    return _distrusting(memory, seen, pending.kind), RemedyChoice(pending.before, "undo", why)
+    kind = "add instances" if pending.after.cost > pending.before.cost else pending.kind
+    return _distrusting(memory, seen, kind), RemedyChoice(pending.before, "undo", why)
 
 
 def with_outcome(memory: MachineMemory, case: Case) -> MachineMemory:
@@ -73,24 +90,38 @@ def with_outcome(memory: MachineMemory, case: Case) -> MachineMemory:
     return replace(memory, pending=None, records=(*older, told))
 
 
+def _was_missed(pending: PendingOutcome, case: Case) -> bool:
+    """Whether it is much later than was forecast, and the load is no more than it was."""
+    seen = case.seen
+    assert seen.latency_s is not None
+    return (
+        pending.kind != "undo"
+        and seen.latency_s > case.goal.latency_s
+        and seen.latency_s > _WORSE * pending.high_s
+        and sum(seen.unshed) <= 1.1 * pending.work
+    )
+
+
 def _was_mistake(pending: PendingOutcome, case: Case) -> bool:
     """Whether a remedy has made it worse, and not the load or something else.
 
-    What the setting before it would need of the time now must be less than what is needed:
-    the input that came while a batch ran, over that which came while the one before it did.
+    What the setting before it would need of the time now, and what it was seen to need, must be
+    less than what is needed; all of it as if nothing were shed. More instances that do next to
+    nothing are one too.
     """
-    seen, target_s = case.seen, case.goal.latency_s
+    seen, load = case.seen, case.unshed_load
     assert seen.latency_s is not None
-    load = seen.backlog_s / max(seen.latency_s - seen.backlog_s, 1e-3)
-    return (
-        pending.kind in _JUDGED
-        and pending.high_s <= target_s
-        and seen.latency_s > target_s
-        and seen.latency_s > _WORSE * pending.high_s
-        and seen.latency_s > 1.1 * pending.latency_s
-        and sum(seen.unshed) <= 1.1 * pending.work
-        and case.forecast(pending.before).load < load
-    )
+    adds = pending.after.cost > pending.before.cost
+    if load is None or not (adds or pending.kind in _JUDGED):
+        return False
+    before = max(case.forecast(replace(pending.before, share=0.0)).load, pending.load)
+    rose = seen.latency_s > 1.1 * pending.latency_s
+    return rose and before < load * (_IN_VAIN if adds else 1.0)
+
+
+def _more_cautious(memory: MachineMemory, case: Case) -> MachineMemory:
+    """Where it has helped, but less than was thought: there is so many times as much to do."""
+    return replace(memory, caution=min(memory.caution * case.misjudged, MOST_CAUTION))
 
 
 def _is_shed_in_vain(case: Case) -> bool:
@@ -107,11 +138,12 @@ def _is_shed_in_vain(case: Case) -> bool:
 
 def _shed_no_more(memory: MachineMemory, case: Case) -> Judged:
     seen = case.seen
-    memory = _distrusting(with_outcome(memory, case), seen, "shed", "add instances and shed")
+    memory = _distrusting(with_outcome(memory, case), seen, "shed")
     to = Setting(seen.counts)
     why = f"to shed does not make batches shorter: back, {change_text(case.standing, to)}"
     return memory, RemedyChoice(to, "undo", why)
 
 
-def _distrusting(memory: MachineMemory, seen: Evidence, *kinds: str) -> MachineMemory:
-    return replace(memory, distrusted={**memory.distrusted, **dict.fromkeys(kinds, seen.at_s)})
+def _distrusting(memory: MachineMemory, seen: Evidence, kind: str) -> MachineMemory:
+    of = Distrust(seen.at_s, sum(seen.unshed))
+    return replace(memory, distrusted={**memory.distrusted, kind: of})
