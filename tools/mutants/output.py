@@ -74,8 +74,8 @@ MUTANTS = (
     ),
     Mutant(
         "parts that were published long ago are not compared",
-        "sink/folder/batch_ledger.py",
-        "p.wrong is not None and p.folder in there",
+        "sink/folder/past.py",
+        "part.wrong is not None and part.folder in there",
         "False",
         "tests/sink/test_batch_ledger.py",
     ),

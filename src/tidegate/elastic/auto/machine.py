@@ -28,11 +28,10 @@ from tidegate.elastic.auto.memory import (
     MOST_CAUTION,
     MOST_HOLD_S,
     MOST_RECORDS,
-    Distrust,
     MachineMemory,
     PendingOutcome,
 )
-from tidegate.elastic.auto.outcome import judge, with_outcome
+from tidegate.elastic.auto.outcome import distrusted_kind, judge, with_outcome
 from tidegate.elastic.auto.remedy import (
     ORDER,
     SHARES,
@@ -180,7 +179,7 @@ class Machine:
         found = [weighed(case, "nothing", RemedyProposal(case.standing))]
         for remedy in ORDER:
             one = weighed(case, remedy.kind, proposal_of(remedy, case))
-            distrusted = _distrusted(memory, one, case.standing)
+            distrusted = distrusted_kind(memory, one, case.standing)
             if distrusted is not None:
                 note = f"made it worse {case.seen.at_s - distrusted.at_s:.0f} s ago"
                 one = Alternative(remedy.kind, note=note)
@@ -381,15 +380,6 @@ def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> A
     now = stands.expected
     helpful = [one for one in usable if one.expected and one.expected.helps(now, _BETTER)]
     return min(helpful, key=_latency_s, default=None)
-
-
-def _distrusted(memory: MachineMemory, one: Alternative, stands: Setting) -> Distrust | None:
-    """Why a remedy is not to be used: of its own kind, or of what it does among other things."""
-    kinds = [one.kind]
-    if one.setting is not None and one.kind == "add instances and shed":
-        kinds = ["add instances"] * (one.setting.cost > stands.cost)
-        kinds += ["shed"] * (one.setting.share > stands.share)
-    return next((of for kind in kinds if (of := memory.distrusted.get(kind)) is not None), None)
 
 
 def _latency_s(one: Alternative) -> tuple[float, float, float]:

@@ -16,7 +16,7 @@ from tidegate.elastic.auto.memory import (
     MachineMemory,
     PendingOutcome,
 )
-from tidegate.elastic.auto.remedy import RemedyChoice
+from tidegate.elastic.auto.remedy import Alternative, RemedyChoice
 
 _LEAST_JUDGED_S = 5.0
 """A change is judged no earlier, and no earlier than after three targets."""
@@ -147,3 +147,12 @@ def _shed_no_more(memory: MachineMemory, case: Case) -> Judged:
 def _distrusting(memory: MachineMemory, seen: Evidence, kind: str) -> MachineMemory:
     of = Distrust(seen.at_s, sum(seen.unshed))
     return replace(memory, distrusted={**memory.distrusted, kind: of})
+
+
+def distrusted_kind(memory: MachineMemory, one: Alternative, stands: Setting) -> Distrust | None:
+    """Why a remedy is not to be used: of its own kind, or of what it does among other things."""
+    kinds = [one.kind]
+    if one.setting is not None and one.kind == "add instances and shed":
+        kinds = ["add instances"] * (one.setting.cost > stands.cost)
+        kinds += ["shed"] * (one.setting.share > stands.share)
+    return next((of for kind in kinds if (of := memory.distrusted.get(kind)) is not None), None)
