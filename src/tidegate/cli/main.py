@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 from tidegate.cli import completion
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.line import lines_as_text, say, say_error, say_summary
-from tidegate.cli.option.once import refuse_repeats
 from tidegate.cli.option.value import in_shape
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.errors import TidegateError, UserError
@@ -74,10 +73,7 @@ class _Commands(click.Group):
 
                 leave_pandas_out()
             for name in asked:
-                if name not in self.commands:
-                    command = getattr(import_module(f"tidegate.cli.command.{name}"), name)
-                    refuse_repeats(command)
-                    self.add_command(command)
+                self.add_command(getattr(import_module(f"tidegate.cli.command.{name}"), name))
         return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
