@@ -109,7 +109,9 @@ def _aborted(loop: Loop, running: Future[Summary], read_end: int) -> bool:
             return running.done()
     except TimeoutError:  # Spark does not answer
         return running.done()
-    while not running.done() and select.select([read_end], [], [], _PATIENCE_S)[0]:
+    poll = select.poll()  # select() takes no number from 1,024 on
+    poll.register(read_end, select.POLLIN)
+    while not running.done() and poll.poll(_PATIENCE_S * 1000):
         if os.read(read_end, 1)[0] != _ENDED:
             return False  # a third signal: somebody is in a hurry
     return running.done()
