@@ -31,7 +31,7 @@ from tidegate.elastic.auto.memory import (
     MachineMemory,
     PendingOutcome,
 )
-from tidegate.elastic.auto.outcome import distrusted_kind, judge, with_outcome
+from tidegate.elastic.auto.outcome import distrust_of, judge, with_outcome
 from tidegate.elastic.auto.remedy import (
     ORDER,
     SHARES,
@@ -179,7 +179,7 @@ class Machine:
         found = [weighed(case, "nothing", RemedyProposal(case.standing))]
         for remedy in ORDER:
             one = weighed(case, remedy.kind, proposal_of(remedy, case))
-            distrusted = distrusted_kind(memory, one, case.standing)
+            distrusted = distrust_of(memory, one, case.standing)
             if distrusted is not None:
                 note = f"made it worse {case.seen.at_s - distrusted.at_s:.0f} s ago"
                 one = Alternative(remedy.kind, note=note)

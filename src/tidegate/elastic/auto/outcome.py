@@ -149,7 +149,7 @@ def _distrusting(memory: MachineMemory, seen: Evidence, kind: str) -> MachineMem
     return replace(memory, distrusted={**memory.distrusted, kind: of})
 
 
-def distrusted_kind(memory: MachineMemory, one: Alternative, stands: Setting) -> Distrust | None:
+def distrust_of(memory: MachineMemory, one: Alternative, stands: Setting) -> Distrust | None:
     """Why a remedy is not to be used: of its own kind, or of what it does among other things."""
     kinds = [one.kind]
     if one.setting is not None and one.kind == "add instances and shed":
