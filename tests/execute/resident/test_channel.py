@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
@@ -19,7 +18,7 @@ def met(secret: bytes, known: bytes) -> tuple[Channel, Channel]:
     """Both ends of a connection, the driver's first."""
     with door_on(HOST, 0) as door, ThreadPoolExecutor(1) as beside:
         coming = beside.submit(come, (HOST, door.getsockname()[1]), known)
-        select.select([door], [], [], 60)
+        door.settimeout(60)
         knocking, _ = door.accept()
         return admit(knocking, secret, 60), coming.result()
 
