@@ -14,6 +14,8 @@ import tidegate as tg
 from tests.kafka.output import TopicOutput, meant
 from tests.kafka.reading import rows_in
 from tests.kafka.topic import SQL, answer, given, send, spread
+from tidegate.errors import SourceError
+from tidegate.source.kafka import topic as source_topic
 
 Records = Iterable[tuple[int, bytes | None]]
 
@@ -50,3 +52,16 @@ def test_it_is_read(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch)
     session = tg.Session(master="none")
     stream = session.stream(f"kafka://{broker.address}/{topic}", time="ts", name="r")
     assert given(session.sql(SQL, r=stream).to_arrow().to_pylist()) == answer(range(100))
+
+
+def test_it_is_read_also_where_making_it_took_longer_than_one_waits_for_it(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_topic, "SHOWN_S", 0.0)
+    test_it_is_read(broker, topic, monkeypatch)
+
+
+def test_a_topic_that_is_missing_is_not_proposed_itself(broker: Broker, topic: str) -> None:
+    broker.create(f"{topic}-b", 1)
+    with pytest.raises(SourceError, match=f"got {topic}. Did you mean {topic}-b"):
+        tg.Session(master="none").stream(f"kafka://{broker.address}/{topic}", time="ts")

@@ -19,7 +19,7 @@ from tidegate.schema import check_time
 from tidegate.source.kafka.column import asked_columns
 from tidegate.source.kafka.decode import CarryLimits, TopicDecoder
 from tidegate.source.kafka.feed import TopicFeed
-from tidegate.source.kafka.fetch import fetch
+from tidegate.source.kafka.fetch import close_idle, fetch
 from tidegate.source.kafka.partition import PartitionSource, Stretch
 from tidegate.source.kafka.shape import RecordShape, SharedShape
 from tidegate.source.kafka.topic import (
@@ -122,6 +122,7 @@ class KafkaConnector(Connector):
 
     def close(self) -> None:
         self._feed.close()
+        close_idle(self._topic)
 
     def _shape_of(self, subscription: Subscription) -> RecordShape:
         reading, time = subscription.reading, subscription.time

@@ -51,6 +51,8 @@ class _Idle:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     consumers: list[_RangeConsumer] = field(default_factory=list)
+    ended: bool = False
+    """Nobody looks here any more: a consumer that is returned is closed."""
 
 
 _idle: dict[tuple[object, ...], _Idle] = {}
@@ -79,6 +81,22 @@ def resting_places(topic: Topic) -> list[tuple[int, int]]:
         return [(held.partition, held.position) for held in idle.consumers]
 
 
+def close_idle(topic: Topic) -> None:
+    """Close the idle consumers of a topic; called when a query over it ends in this process.
+
+    Another query over the same topic makes its consumers anew.
+    """
+    with _making:
+        idle = _idle.pop(topic.key, None)
+    if idle is None:
+        return
+    with idle.lock:
+        idle.ended = True
+        consumers, idle.consumers = idle.consumers, []
+    for held in consumers:
+        held.consumer.close()
+
+
 def _fetched(topic: Topic, partition: int, start: int, stop: int) -> RecordRange:
     """Fetch from the broker; SourceError where retention has removed some records."""
     with _making:
@@ -91,7 +109,8 @@ def _fetched(topic: Topic, partition: int, start: int, stop: int) -> RecordRange
         raise
     with idle.lock:
         idle.consumers.append(held)
-        surplus = idle.consumers.pop(0) if len(idle.consumers) > MOST_AT_REST else None
+        most = 0 if idle.ended else MOST_AT_REST
+        surplus = idle.consumers.pop(0) if len(idle.consumers) > most else None
     if surplus is not None:
         surplus.consumer.close()
     while messages and messages[-1].offset() >= stop:

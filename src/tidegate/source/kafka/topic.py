@@ -147,24 +147,32 @@ class TopicQuestions:
             return self._answer(asked[name])
 
         clock = schedule.current().clock
-        until_s = clock.now() + SHOWN_S
+        began_s = clock.now()
         while True:
             try:
                 found = self._led(ask)
             except UnknownTopicError:
-                if clock.now() >= until_s:
-                    raise self._unknown() from None
+                waited_s = clock.now() - began_s
+                if waited_s >= SHOWN_S:
+                    listed = self._listed()
+                    # One that is listed by now was created meanwhile: the next answer knows it.
+                    if name not in listed or waited_s >= ANSWER_S:
+                        raise self._unknown(listed) from None
                 clock.sleep(_LOOK_AGAIN_S)
             else:
                 return str(found.topic_id), sorted(p.id for p in found.partitions)
 
-    def _unknown(self) -> SourceError:
+    def _listed(self) -> list[str]:
         try:
             every = self._admin.list_topics(timeout=ANSWER_S).topics
         except self._kafka.KafkaException as error:
-            return self._silent(error)
-        name, listed = self._topic.name, [n for n in sorted(every) if not n.startswith("__")]
-        return SourceError(self._topic.where, "the topic must be there", name, near(name, listed))
+            raise self._silent(error) from None
+        return sorted(name for name in every if not name.startswith("__"))
+
+    def _unknown(self, listed: Sequence[str]) -> SourceError:
+        name = self._topic.name
+        others = [other for other in listed if other != name]
+        return SourceError(self._topic.where, "the topic must be there", name, near(name, others))
 
     def _answer(self, asked: Any) -> Any:
         try:
