@@ -253,10 +253,21 @@ def section(report: Run) -> Iterator[str]:
     runs = f"The median of {rounds} runs" if rounds > 1 else "One run"
     spread = ", with the least and the most" if rounds > 1 else ""
     option = "" if cores == 2 else f" (`--cores {cores}`)"
-    machine = f"{report['cpu']}, {report['date']}, commit {report['commit']}"
-    yield f"{runs} on {cores} cores{option}{spread}; {machine}:"
+    yield f"{runs} on {cores} cores{option}{spread}; {report['cpu']}, {_made(report['cases'])}:"
     yield ""
     yield from table(report["cases"])
+
+
+def _made(cases: dict[str, Any]) -> str:
+    """When cases ran, and of which commit; by names where a run did not have all of them."""
+    runs: dict[str, list[str]] = {}
+    for case, of in cases.items():
+        did = [one for one in of.values() if "date" in one]
+        for made in dict.fromkeys(f"{one['date']}, commit {one['commit']}" for one in did):
+            runs.setdefault(made, []).append(case)
+    if len(runs) == 1:
+        return next(iter(runs))
+    return "; ".join(f"{', '.join(of)}: {made}" for made, of in runs.items())
 
 
 def table(cases: dict[str, Any]) -> Iterator[str]:

@@ -93,15 +93,17 @@ def test_cases_are_merged_into_the_result_of_as_many_rows(
 
 
 def test_a_section_says_how_often_and_where_it_ran(of: Any) -> None:
-    machine = {"cpu": "Xeon", "date": "2026-11-19 21:00 UTC", "commit": "abc"}
-    report = {
-        "used_cores": 16,
-        "rounds": 3,
-        "cases": {"band": {"own": {"cannot": "no"}}},
-        **machine,
-    }
-    said = "The median of 3 runs on 16 cores (`--cores 16`), with the least and the most"
-    assert next(of("peers").section(report)) == f"{said}; Xeon, 2026-11-19 21:00 UTC, commit abc:"
+    early = {"date": "2026-11-19 21:00 UTC", "commit": "abc"}
+    late = {"date": "2026-11-20 01:00 UTC", "commit": "def"}
+    cases = {"band": {"own": early, "other": {"cannot": "no"}}, "asof": {"own": early}}
+    report = {"used_cores": 16, "rounds": 3, "cpu": "Xeon", "cases": cases}
+    said = "The median of 3 runs on 16 cores (`--cores 16`), with the least and the most; Xeon"
+    assert next(of("peers").section(report)) == f"{said}, 2026-11-19 21:00 UTC, commit abc:"
+    more = {**report, "cases": {**cases, "tiny": {"own": late}}}
+    assert next(of("peers").section(more)) == (
+        f"{said}, band, asof: 2026-11-19 21:00 UTC, commit abc; "
+        "tiny: 2026-11-20 01:00 UTC, commit def:"
+    )
     one = next(of("peers").section({**report, "used_cores": 2, "rounds": 1}))
     assert one.startswith("One run on 2 cores; Xeon")
 
