@@ -5,9 +5,10 @@ Pure: no clock, no Spark. The machine does one thing at a time and waits for wha
 Why it does not oscillate. A setting is sized so that it holds the target also at the upper end of
 what the work may be; it is left only when the middle of the forecast misses the target. Between the
 two lies a range of loads in which nothing is done. Instances go only if fewer hold the target, with
-a margin more, at the most work of the whole time for which they must be kept. So a load that stays
-the same asks for one change, and for a second one where the first had a backlog to work off
-(tests/elastic/auto/test_machine.py has both as properties).
+a margin more, at the most work of the whole time for which they must be kept. So a setting is left
+alone with the evidence that it was chosen for, and a load that stays the same asks for one change,
+and for a second one where the first was for a while: a share, or instances for a backlog
+(tests/elastic/auto/test_stability.py checks that at each change).
 """
 
 from __future__ import annotations
