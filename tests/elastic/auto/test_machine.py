@@ -247,6 +247,31 @@ def test_each_decision_has_its_alternatives_and_what_came_of_it() -> None:
     assert record["regret"]["instances"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("goal", "slowdown", "works"),
+    [
+        (GOAL, negative, [1.7, 2.05]),
+        (ALLOWED, negative, [2.05]),
+        (ALLOWED, overhead, [1.0, 6.0, 1.0]),
+    ],
+)
+def test_each_decision_also_one_to_give_back_or_undo_says_what_else_there_was(
+    goal: LatencyGoal, slowdown: Callable[[int], float], works: list[float]
+) -> None:
+    made = World(goal, 2, most_share=0.9 if goal.error else None, slowdown=slowdown)
+    made.run(works, 60.0)
+    kinds = {one["remedy"] for one in made.memory.records}
+    assert kinds & {"undo", "remove instances", "shed less"}
+    for record in made.memory.records:
+        nothing, *others = record["alternatives"]
+        assert nothing["remedy"] == "nothing"
+        (own,) = [one for one in others if one["remedy"] == record["remedy"]]
+        assert own["latency_s"] == pytest.approx(record["predicted"]["latency_s"], rel=0.05)
+        if record["remedy"] == "undo":
+            assert len(others) == 7, "every remedy, or why it is none, and the way back"
+    assert all(one["outcome"] and one["regret"] for one in made.memory.records[:-1])
+
+
 def test_instances_that_were_missed_at_once_stay_longer_the_next_time() -> None:
     made = world((GOAL, None), 2)
     for _ in range(3):

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from tidegate.elastic.auto import machine
+
 REPORT = Path("benchmarks/results/controller_chaos.json")
 
 
@@ -36,13 +38,26 @@ def test_some_minutes(chaos: ModuleType) -> None:
     assert set(kinds) == {"slow", "pause", "retry", "fewer slots", "clock", "missing"}
 
 
-def test_it_says_what_is_wrong(chaos: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy that says nothing of being late."""
-    silent = {"goal": {}, "cannot": None, "decisions": []}
-    monkeypatch.setattr(chaos.ByTarget, "told", lambda self, memory: silent)
-    assert [chaos.run(420, seed).wrong[-28:] for seed in (2,)] == [
-        "s at the end, and nothing said"[-28:]
-    ]
+def test_it_is_wrong_to_be_late_for_no_reason(
+    chaos: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that does not say why; how late it is, it says still, and that is no reason."""
+    said = chaos.run(420, 2)
+    assert (said.wrong, said.said_why > 0) == ("", True)
+    monkeypatch.setattr(machine, "_stuck", lambda memory, case: "")
+    silent = chaos.run(420, 2)
+    assert silent.wrong.endswith(f" s at the end, 0 of {said.said_why} said why")
+
+
+def test_it_is_wrong_to_be_late_where_there_is_enough(
+    chaos: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without remedies says why; in a mild world that does not help."""
+    mild = chaos.WORLDS["mild"]
+    assert chaos.run(900, 0, mild).wrong == ""
+    monkeypatch.setattr(machine, "ORDER", ())
+    broken = [chaos.run(900, seed, mild) for seed in (0, 1, 2)]
+    assert any(told.wrong.endswith(" said why") for told in broken)
 
 
 def test_an_hour_of_three_hundred_seeds_had_nothing_wrong() -> None:

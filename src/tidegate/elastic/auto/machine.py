@@ -5,9 +5,10 @@ Pure: no clock, no Spark. The machine does one thing at a time and waits for wha
 Why it does not oscillate. A setting is sized so that it holds the target also at the upper end of
 what the work may be; it is left only when the middle of the forecast misses the target. Between the
 two lies a range of loads in which nothing is done. Instances go only if fewer hold the target, with
-a margin more, at the most work of the whole time for which they must be kept. So a load that stays
-the same asks for one change, and for a second one where the first had a backlog to work off
-(tests/elastic/auto/test_machine.py has both as properties).
+a margin more, at the most work of the whole time for which they must be kept. So a setting is left
+alone with the evidence that it was chosen for, and a load that stays the same asks for one change,
+and for a second one where the first was for a while: a share, or instances for a backlog
+(tests/elastic/auto/test_stability.py checks that at each change).
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Machine:
             memory = with_demand(self.goal, memory, seen, self._soon(memory, seen, before))
         memory = replace(memory, last=seen.unshed)
         if undo is not None:
-            return self._taken(memory, seen, undo, ())
+            back = weighed(judged, undo.kind, RemedyProposal(undo.setting))
+            return self._taken(memory, seen, undo, (*self._alternatives(memory, judged), back))
         if seen.at_s - memory.changed_s < APART_S:
             return memory, None
         allowed = self._case(memory, seen, seen.unshed).most_share()
@@ -304,7 +306,8 @@ class Machine:
         self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
     ) -> Handled:
         text = f"{why}: {_change(seen, to)}"
-        every = (weighed(case, kind, RemedyProposal(to)),)
+        stays = weighed(case, "nothing", RemedyProposal(case.standing))
+        every = (stays, weighed(case, kind, RemedyProposal(to)))
         return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
 
     def _taken(
