@@ -186,7 +186,7 @@ class _Search:
                 "reads them too. Take a row whose sources were not silent; `tidegate verify` "
                 "repeats what was decided, and says whether input or code has changed."
             )
-        return "Input or code has changed: `tidegate verify` says which."
+        return "Output, input or code has changed: `tidegate verify` says which."
 
     def _equal(self, rows: pa.Table) -> pa.Table:
         """The rows that are the wanted one, but for their ids."""
