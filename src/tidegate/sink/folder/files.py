@@ -119,6 +119,10 @@ class FileSink:
         with disk.current().open(self.path / ledger_name(batch)) as file:
             return file.read()
 
+    def beside(self) -> FileSink:
+        """The folder of the side outputs."""
+        return FileSink(self.sides)
+
     def part(self, name: str) -> pa.NativeFile:
         """A published file by its name below the folder, for reading."""
         return pa.OSFile(str(self.path / name))

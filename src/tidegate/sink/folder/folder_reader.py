@@ -54,6 +54,11 @@ _PART = re.compile(r"part-\d+\.(\w+)")
 _READ_ROWS = 65_536
 
 
+def damaged_part(name: str, error: Exception) -> SourceError:
+    """What to say of a file that cannot be read."""
+    return SourceError(name, DAMAGED_PART, reason(error), _DAMAGED)
+
+
 @dataclass(frozen=True)
 class PublishedPart:
     """One file of a batch. `first_row` is the position of its first row within the batch."""
@@ -160,8 +165,7 @@ class Published:
         return None
 
     def _damaged(self, part: PublishedPart, error: Exception) -> SourceError:
-        name = f"{self._uri}/{batch_folder(part.batch)}/{part.name}"
-        return SourceError(name, DAMAGED_PART, reason(error), _DAMAGED)
+        return damaged_part(f"{self._uri}/{batch_folder(part.batch)}/{part.name}", error)
 
     def _names(self, folder: str) -> Sequence[str]:
         try:

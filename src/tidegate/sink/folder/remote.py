@@ -193,6 +193,10 @@ class RemoteSink:
     def ledger(self, batch: BatchId) -> bytes:
         return self.connect().read(self._within + ledger_name(batch))
 
+    def beside(self) -> RemoteSink:
+        """The folder of the side outputs."""
+        return RemoteSink(self._given)
+
     def part(self, name: str) -> pa.NativeFile:
         """A published file by its name below the folder, read whole."""
         return pa.BufferReader(self.connect().read(self._within + name))

@@ -29,6 +29,9 @@ _MOST_BYTES = 2**31 - 1
 _FAR = re.compile(r"([+-]?)(\d{4,})(-.*)")
 _DURATION = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.(\d{6}))?")
 
+Cells: TypeAlias = "pa.Array | list[Any]"
+"""A column as it is in a file: texts of CSV, or values of JSON with numbers as texts."""
+
 
 def read_text(data: bytes, format: str, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a file of CSV or JSON; an ArrowInvalid says where it cannot have been written.
@@ -37,14 +40,19 @@ def read_text(data: bytes, format: str, columns: pa.Schema) -> Iterator[pa.Recor
     """
     if not data:
         return
-    try:
-        names, cells = _READERS[format](data)
-    except (ValueError, csv.Error) as error:
-        raise pa.ArrowInvalid(str(error)) from error
+    names, cells = cells_of(data, format)
     if names != columns.names:
         raise pa.ArrowInvalid(f"columns {', '.join(names)}, not {', '.join(columns.names)}")
     read = [_column(values, field) for values, field in zip(cells, columns, strict=True)]
     yield from pa.table(read, names).to_batches(max_chunksize=_ROWS)
+
+
+def cells_of(data: bytes, format: str) -> tuple[list[str], list[Cells]]:
+    """The columns of a file that has rows, by their names, as they are in it."""
+    try:
+        return _READERS[format](data)
+    except (ValueError, csv.Error) as error:
+        raise pa.ArrowInvalid(str(error)) from error
 
 
 def lossy_column(columns: pa.Schema) -> pa.Field | None:
@@ -55,10 +63,6 @@ def lossy_column(columns: pa.Schema) -> pa.Field | None:
 def _has_map(type_: pa.DataType) -> bool:
     parts = (type_.field(i).type for i in range(type_.num_fields))
     return bool(pa.types.is_map(type_)) or any(map(_has_map, parts))
-
-
-Cells: TypeAlias = "pa.Array | list[Any]"
-"""A column as it is in a file: texts of CSV, or values of JSON with numbers as texts."""
 
 
 def _csv(data: bytes) -> tuple[list[str], list[Cells]]:
