@@ -90,6 +90,25 @@ def test_a_folder_of_several_outputs_has_a_digest_of_each(
 
 
 @pytest.mark.usefixtures("work")
+@pytest.mark.parametrize("name", ["batch=00000000/part-00000.parquet", "part-00000.parquet"])
+def test_results_beside_the_folders_of_several_outputs_are_named(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("q.sql").write_text(_SEVERAL)
+    _run("x", "--batch-rows", "7")
+    added = Path("out-x", name)
+    added.parent.mkdir(exist_ok=True)
+    shutil.copy(next(Path("out-x/sums").glob("batch=*/part-*")), added)
+    assert invoke(["digest", "out-x"]) == 1
+    top = name.partition("/")[0]
+    assert f"in the folders of its outputs; got {top}" in capsys.readouterr().err
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "--json"))
+    assert facts["changed"] == ["output"]
+    problem = f"{Path('out-x', top).absolute()}: no batch has published it"
+    assert {tuple(of["files"]) for of in facts["outputs"].values()} == {(problem,)}
+
+
+@pytest.mark.usefixtures("work")
 def test_an_output_without_rows_has_a_digest(capsys: pytest.CaptureFixture[str]) -> None:
     Path("q.sql").write_text(_SEVERAL.replace("v > 60", "v > 6000"))
     recorded = _run("x")

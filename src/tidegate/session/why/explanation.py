@@ -183,8 +183,9 @@ class _Search:
         if idle and not self._runs.origins.late:
             return (
                 f"IDLE of stream {idle} let this row go out without tuples that came later, and no "
-                "file in `_late` says which they are. Take a row whose sources were not silent; `tidegate verify` "
-                "repeats what was decided, and says whether input or code has changed."
+                "file in `_late` says which they are. Take a row whose sources were not silent; "
+                "`tidegate verify` repeats what was decided, and says whether input or code has "
+                "changed."
             )
         return "Output, input or code has changed: `tidegate verify` says which."
 

@@ -60,6 +60,9 @@ class PublishedSink(Protocol):
     def side_names(self, folder: str) -> Sequence[str] | None:
         """The names in a folder of side outputs; None where other outputs share them."""
 
+    def beside(self) -> PublishedSink:
+        """The folder of the side outputs, which may be that of all outputs of the query."""
+
     def shown(self, name: str) -> str:
         """The path of a file or folder of the output, for messages."""
 

@@ -23,6 +23,7 @@ from tidegate.sink.folder.folder_reader import (
     UNREADABLE,
     Published,
 )
+from tidegate.sink.folder.past import is_result
 from tidegate.sink.folder.verify import past, sink_at
 
 _TIMES = ("window_end", "ts")
@@ -93,14 +94,20 @@ def _uri(place: str) -> str:
 def outputs_in(place: str) -> dict[str, str]:
     """The named outputs below a folder, by name where they are; none where it is an output itself.
 
-    A folder of several outputs has one for each, and theirs have batches.
+    A folder of several outputs has one for each, and theirs have batches. Results beside them are
+    a SinkError.
     """
     names = sink_at(_uri(place)).batch_names("")
-    if LEDGER in names or any(name.startswith("batch=") for name in names):
+    if LEDGER in names:
         return {}
-    below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
+    results = [name for name in names if is_result(name)]
+    below = {n: f"{place.rstrip('/')}/{n}" for n in names if n[0] != "_" and n not in results}
     if not any(map(_has_batches, below.values())):
         return {}
+    if results:
+        requirement = "must have its results in the folders of its outputs"
+        remedy = "Move it away, or name the folder of one output."
+        raise SinkError(place, requirement, results[0], remedy)
     return {name: at for name, at in below.items() if _has_batches(at) or _is_without_rows(at)}
 
 
