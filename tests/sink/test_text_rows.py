@@ -45,15 +45,15 @@ _PLAIN: tuple[tuple[pa.DataType, st.SearchStrategy[object]], ...] = (
     (pa.decimal128(38, 0), st.integers(1 - 10**38, 10**38 - 1).map(Decimal)),
     (pa.binary(), st.binary(max_size=4)),
     (pa.time64("us"), st.times()),
-    (pa.duration("us"), st.timedeltas()),
+    (pa.duration("us"), st.integers(-(2**63), 2**63 - 1)),
 )
 
 
 def _array(values: list[object], type_: pa.DataType) -> pa.Array:
     """Also of times that Python does not have, given as numbers."""
-    times = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+    times = pa.types.is_temporal(type_)
     if times and any(isinstance(value, int) for value in values):
-        return pa.array(values, pa.int64() if type_ == TIME else pa.int32()).view(type_)
+        return pa.array(values, pa.int32() if type_ == pa.date32() else pa.int64()).view(type_)
     return pa.array(values, type_)
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tidegate.calendar.era import ERA_YEARS, era_length
+from tidegate.calendar.microsecond import MICROSECOND
 from tidegate.leaf import is_list
 from tidegate.schema import a_type
 
@@ -170,13 +171,13 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _duration(text: str) -> int | timedelta:
-    """Microseconds, or a duration as Python writes it."""
+def _duration(text: str) -> int:
+    """Microseconds of a number of them, or of a duration as Python writes it."""
     found = _DURATION.fullmatch(text)
     if found is None:
         return int(text)
     days, hours, minutes, seconds, micros = (int(part or 0) for part in found.groups())
-    return timedelta(days, seconds, micros, 0, minutes, hours)
+    return timedelta(days, seconds, micros, 0, minutes, hours) // MICROSECOND
 
 
 _ONE_BY_ONE: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str], Any]], ...] = (
