@@ -115,7 +115,7 @@ def test_a_mistake_in_an_announcement_does_not_end_the_query(
         query.announce("t", memory(id="two"))
     with pytest.raises(GateError, match="must promise event times from 12000000 us on"):
         query.announce("s", memory(id="two"), promise=5)
-    with pytest.raises(OptionError, match=r"a promise is a time or microseconds.*'soon'"):
+    with pytest.raises(OptionError, match=r"needs a time, or microseconds.*'soon'"):
         query.announce("s", memory(id="two"), promise="soon")
     other = SCHEMA.append(SCHEMA.field("v").with_name("w"))
     more = tg.MemorySource(time="ts", schema=other, id="two")

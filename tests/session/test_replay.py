@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from tests.driver.scene import compacted, drain, moment
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.elastic.share import ShareRequest
+from tidegate.errors import OptionError
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -279,3 +281,32 @@ def test_code_of_the_user_runs_in_the_thread_that_asks(tmp_path: Path) -> None:
     first = found["outputs"]["scaled"]["rows_recorded"]
     assert (difference["row"], first) == (23, 8)
     assert (difference["recorded"]["v"], difference["now"]["v"]) == ("46", "69")
+
+
+def test_a_program_verifies_its_query(tmp_path: Path) -> None:
+    """Over rows of its own, with a function of its own, and a join with its own buckets."""
+    rows = [{"ts": moment(i), "k": "xy"[i % 2], "v": float(i)} for i in range(40)]
+    session = tg.Session(master="none")
+    s = session.stream(rows, time="ts")
+    left, right = tg.left, tg.right
+    pairs = s.join(s, within="1 second", on=left.k == right.k).select(v=left.v, w=right.v)
+    streams = {"scaled": s.select("k", v=scaled("v")), "pairs": pairs}
+    checkpoint = tmp_path / "ck"
+    session.start(
+        streams,
+        sinks={name: f"{tmp_path}/out/{name}?format=csv" for name in streams},
+        checkpoint=checkpoint,
+        batch_rows=8,
+        buckets=16,
+    ).wait()
+    assert session.verify(checkpoint, streams)["equal"]
+    found = session.verify(checkpoint, streams, from_=moment(10), to=datetime(1970, 1, 1, 0, 0, 19))
+    assert found["equal"], found
+    assert found["outputs"]["scaled"]["compared"] == 10
+    other = {**streams, "scaled": s.select("k", v=scaled("v") + 1)}
+    found = session.verify(checkpoint, other)
+    assert (found["equal"], found["changed"]) == (False, ["code"])
+    assert found["outputs"]["scaled"]["difference"]["row"] == 0
+    assert found["outputs"]["pairs"]["difference"] is None
+    with pytest.raises(OptionError, match="verify: needs a time, or microseconds"):
+        session.verify(checkpoint, streams, to="soon")

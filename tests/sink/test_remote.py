@@ -16,9 +16,10 @@ from tests.crash.folder import contents
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.remote.folder import TreeFolder
-from tidegate.sink.folder.batch_ledger import ledger_name
+from tidegate.sink.folder.batch_ledger import ledger_columns, ledger_name
 from tidegate.sink.folder.past import Committed, past_of
 from tidegate.sink.folder.remote import RemoteSink
+from tidegate.sink.folder.text_rows import read_text
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
 
@@ -80,6 +81,17 @@ class TestRemoteSink:
             "batch=00000000/part-00001.parquet",
         ]
         assert pq.read_table(folder / "batch=00000000" / "part-00001.parquet") == ROWS
+
+    @pytest.mark.parametrize("format", ["csv", "json"])
+    def test_ledgers_of_texts_have_their_types(self, sinks: Sinks, format: str) -> None:
+        assert sinks().format == "parquet"  # and where nothing else is said, the files have them
+        sink = opened(lambda: RemoteSink("tree://out", format, output="o"))
+        sink.publish(BatchId(0), written(sink, 0, Part(0), LATE))
+        columns = ledger_columns(sink.ledger(BatchId(0)))
+        assert columns == ROWS.schema
+        data = sink.part(f"batch=00000000/part-00000.{format}").read()
+        assert pa.Table.from_batches(read_text(data, format, columns)) == ROWS
+        assert sink.beside().batch_names("_late") == ["batch=00000000"]
 
     @pytest.mark.parametrize("moved", range(4))
     def test_killed_while_it_was_published(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import index
 from os import PathLike, fspath
 from typing import Any
 
 from tidegate.calendar.duration import duration_us
+from tidegate.calendar.microsecond import read_us, time_us
 from tidegate.driver.options import RunOptions, read_as
 from tidegate.elastic import registry as policies
 from tidegate.elastic.auto.policy import ByTarget
@@ -19,6 +20,19 @@ from tidegate.errors import OptionError, QueryError
 from tidegate.memory import Allowance, bytes_of
 from tidegate.query.output import Output
 from tidegate.state.signature import SigningKey
+
+
+def given_us(time: str | datetime | int, where: str) -> int:
+    """An event time of a program's, in microseconds."""
+    try:
+        return read_us(time) if isinstance(time, str) else time_us(time)
+    except (TypeError, ValueError):
+        raise OptionError(
+            where,
+            "needs a time, or microseconds since 1970",
+            repr(time),
+            "Write for example 2024-01-31T12:00:00Z.",
+        ) from None
 
 
 def run_options(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.calendar.microsecond import read_us, time_text, time_us
+from tidegate.calendar.microsecond import time_text
 from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
@@ -28,6 +28,7 @@ from tidegate.query.output import Output
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import wait_for
 from tidegate.session.notebook import LiveCell, in_notebook, query_html
+from tidegate.session.options import given_us
 from tidegate.source.backfill.address import is_backfill
 from tidegate.source.memory import MemorySource
 
@@ -198,7 +199,7 @@ class RunningQuery:
             raise OptionError(
                 "announce", "needs a stream of the query", stream, near(stream, names)
             )
-        promised_us = None if promise is None else _promise_us(promise)
+        promised_us = None if promise is None else given_us(promise, "announce")
         for position in positions:
             connector = self._opened(streams[position], source)
             uri = source if isinstance(source, str) else None
@@ -274,16 +275,3 @@ class RunningQuery:
         if self._failure is not None:
             raise self._failure
         return self._loop.summary
-
-
-def _promise_us(promise: str | datetime | int) -> int:
-    """The event time of a promise, in microseconds."""
-    try:
-        return read_us(promise) if isinstance(promise, str) else time_us(promise)
-    except (TypeError, ValueError):
-        raise OptionError(
-            "announce",
-            "a promise is a time or microseconds since 1970",
-            repr(promise),
-            "Write for example 2024-01-31T12:00:00Z.",
-        ) from None

@@ -50,7 +50,7 @@ from tidegate.session.query import RunningQuery
 from tidegate.session.reach import reachable
 from tidegate.session.result import whole_result
 from tidegate.session.script import outputs_of
-from tidegate.session.verification.replay import replayed
+from tidegate.session.verification.proof_calls import ProofCalls
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import as_sink
 from tidegate.source.subscription import Reading
@@ -68,7 +68,7 @@ _SINK = (
 )
 
 
-class Session:
+class Session(ProofCalls):
     """Makes streams and starts queries, on a Spark session or without Spark.
 
     `Session()` uses the Spark session of this process or the master of spark-submit; without them
@@ -236,33 +236,6 @@ class Session:
                 f"The outputs are {', '.join(outputs)}.",
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
-
-    @called_as('session.replay("ckpt", stream, batch=12)')
-    def replay(
-        self,
-        checkpoint: str | PathLike[str],
-        outputs: Stream | Mapping[str, Stream],
-        *,
-        batch: int,
-        out: str | PathLike[str] | None = None,
-        partitioner: str | None = None,
-    ) -> dict[str, Any]:
-        """Run a committed batch again in the calling thread, with the state of that moment.
-
-        Breakpoints in your functions and classes are hit. Checkpoint and output do not change; the
-        rows go to the folder `out`, if given. `equal` in the result says whether they are the rows
-        that were committed. The batch must be the newest, or `keep=` of `start` must have kept its
-        state. `outputs` are a stream, or several by name as in `start`.
-        """
-        named = {None: outputs} if isinstance(outputs, Stream) else dict(outputs)
-        return replayed(
-            fspath(checkpoint),
-            tuple(self._output(name, stream.node) for name, stream in named.items()),
-            batch,
-            out=None if out is None else fspath(out),
-            options=PlanOptions(partitioner=partitioner),
-            connectors=self._sources.connectors,
-        )
 
     def __repr__(self) -> str:
         if self._place.session is not None:

@@ -54,10 +54,8 @@ def encoded(column: pa.Array) -> pa.Array:
         return column.cast(pa.string())
     if pa.types.is_floating(type_):
         return _with_care(column, column.cast(pa.string()), pc.invert(pc.is_finite(column)))
-    if pa.types.is_timestamp(type_):
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
         return _quoted(_written(column))
-    if pa.types.is_date(type_):
-        return _quoted(texts(lambda dates: dates.cast(pa.string()), column))
     if pa.types.is_string(type_):
         return _with_care(column, _quoted(column), pc.match_substring_regex(column, _NEEDS_CARE))
     return _one_by_one(column)
@@ -112,7 +110,9 @@ def _one_by_one(column: pa.Array) -> pa.Array:
 
 
 def _written(column: pa.Array) -> pa.Array:
-    """Timestamps of any year as texts; other columns unchanged."""
+    """Dates and timestamps of any year as texts; other columns unchanged."""
+    if pa.types.is_date(column.type):
+        return texts(lambda dates: dates.cast(pa.string()), column)
     if not pa.types.is_timestamp(column.type):
         return column
     return texts(lambda times: pc.strftime(times, "%Y-%m-%dT%H:%M:%SZ"), column)

@@ -35,7 +35,7 @@ from tidegate.state.store import Store
 )
 @answers
 def digest(place: str, until: int | None, signed_by: str | None) -> CommandAnswer:
-    """Show the digest of an output: recomputed from its Parquet files, or as recorded.
+    """Show the digest of an output: recomputed from its files, or as recorded.
 
     OUT is a folder of results, whose rows are read, or one with a folder for each output. Of a
     CHECKPOINT it is what the newest manifest has. Equal digests mean equal rows in equal order,

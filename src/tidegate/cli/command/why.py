@@ -36,7 +36,7 @@ def why(
     The row is one that CHECKPOINT has committed. The query, the one that the run has recorded
     unless QUERY.sql is given, is run again from its sources up to it, and then over these tuples
     alone, which must give the same row. Checkpoint and output are only read. Exit code 0: it does;
-    1: input or code has changed, or the tuples cannot be told.
+    1: output, input or code has changed, or the tuples cannot be told.
     """
     rows = [value for value in (row, where) if value is not None]
     if len(rows) != 1:

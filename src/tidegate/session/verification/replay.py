@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +14,6 @@ from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
 from tidegate.plan.options import PlanOptions
 from tidegate.query.output import Output
-from tidegate.session.place import Place
-from tidegate.session.planning import plan_for
 from tidegate.session.verification.rerun import RecordedRun, RepeatedBatch
 from tidegate.sink.folder.files import FileSink
 from tidegate.sink.folder.written_rows import EventSpan, first_difference, rows_of
@@ -41,10 +38,7 @@ def replayed(
     """
     record = RecordedRun(checkpoint)
     record.check_repeatable(batch)
-    place = Place.at("none", None, "auto", {}, "auto")
-    options = options or PlanOptions()
-    joins = replace(options.join, buckets=record.meta["buckets"])
-    plan = plan_for(outputs, place, replace(options, join=joins), connectors)
+    plan = record.planned(outputs, options, connectors)
     with tempfile.TemporaryDirectory(prefix="tidegate-replay-") as scratch:
         folder = _free(out) if out is not None else os.path.join(scratch, "out")
         names = [target.name for target in plan.targets]
@@ -91,7 +85,7 @@ def _compared(repeated: RepeatedBatch, name: str, folder: str, before: int) -> d
         )
         try:
             at = first_difference(rows(committed.places[name]), rows(folder))
-        except (SourceError, pa.ArrowException, OSError):  # not in Parquet, or gone
+        except (SourceError, pa.ArrowException, OSError):  # gone, or not as they were written
             at = None
         if at is not None:
             difference = {"row": before + at[0], "recorded": at[1], "now": at[2]}

@@ -9,7 +9,7 @@ own, in a scratch folder, in which the files of a state are links.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,12 @@ from tidegate.driver.checkpoint.change import made_by
 from tidegate.driver.options import RunOptions
 from tidegate.driver.report.metrics import BatchReport
 from tidegate.errors import CheckpointError
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
+from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.recorded_script import RecordedScript, recorded_script
 from tidegate.sink.protocol import Sink
 from tidegate.state.archive.past import PastStates, batches_text
@@ -109,6 +112,18 @@ class RecordedRun:
                 f"those of {batches_text(there) or 'no batch'}",
                 "Choose one of these; a run with --keep '24 hours' keeps those of that time.",
             )
+
+    def planned(
+        self,
+        outputs: Sequence[Output],
+        options: PlanOptions | None,
+        connectors: Mapping[str, Connector] | None,
+    ) -> Plan:
+        """The plan of a query for this process, with the buckets of the checkpoint."""
+        options = options or PlanOptions()
+        joins = replace(options.join, buckets=self.meta["buckets"])
+        place = Place.at("none", None, "auto", {}, "auto")
+        return plan_for(outputs, place, replace(options, join=joins), connectors)
 
     def repeated(
         self,

@@ -189,9 +189,7 @@ class Shadow:
         if uri is None:
             got = "another kind of output"
             remedy = "Compare two .sql files over the same input."
-            raise CheckpointError(
-                self.record.store.location, "must have Parquet files", got, remedy
-            )
+            raise CheckpointError(self.record.store.location, "must have files", got, remedy)
         old = rows_of(uri, EventSpan(), may_be_empty=True, after=self._first - 1, upto=goal.batch)
         new = rows_of(self._folders[b.name], EventSpan(), may_be_empty=True)
         return compare_outputs(

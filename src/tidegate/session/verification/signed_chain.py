@@ -13,7 +13,7 @@ from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.batch_ledger import batch_folder, batch_numbers
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.folder_reader import PARQUET_ONLY
+from tidegate.sink.folder.folder_reader import UNREADABLE
 from tidegate.sink.folder.past import is_stray
 from tidegate.sink.folder.verify import sink_at
 from tidegate.sink.folder.written_rows import EventSpan, rows_of
@@ -39,7 +39,7 @@ def check_signed(place: str, key: PublicKey, out: str | None) -> dict[str, Any]:
     """What a chain has signed, and what of it the output does not have as signed, as plain data.
 
     `place` is a checkpoint, or a folder with a copy of its folder `chain`. Reads every file of the
-    output once, and its rows once more where they are Parquet. `out` is where the output is now,
+    output once, and its rows once more. `out` is where the output is now,
     for a copy; else it is where the checkpoint says. Nothing but the checkpoint is needed, and no
     query is run.
     """
@@ -192,7 +192,7 @@ class _SignedFiles:
             for batch in self._rows(upto):
                 found = found.with_rows(row_hashes(batch)) if batch.num_rows else found
         except SourceError as error:
-            if error.requirement != PARQUET_ONLY:
+            if error.requirement != UNREADABLE:
                 self._problems.append(str(error))
             return
         if (found.rows, found.text) != (self._signed.rows, self._signed.digest):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError
 from tidegate.plan.options import PlanOptions
@@ -24,19 +25,12 @@ from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
-from tidegate.session.planning import plan_for
 from tidegate.session.verification.rerun import RecordedRun
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.files import FileSink
-from tidegate.sink.folder.folder_reader import NONE, PARQUET
-from tidegate.sink.folder.text_rows import TEXTS, as_text
+from tidegate.sink.folder.folder_reader import NONE, UNREADABLE
 from tidegate.sink.folder.verify import past
-from tidegate.sink.folder.written_rows import (
-    EventSpan,
-    first_difference,
-    rows_of,
-    text_format,
-)
+from tidegate.sink.folder.written_rows import EventSpan, first_difference, rows_of
 from tidegate.version import __version__
 
 INPUT, CODE, OUTPUT = "input", "code", "output"
@@ -66,6 +60,7 @@ def verified(
     span: EventSpan,
     retained: bool = False,
     options: PlanOptions | None = None,
+    connectors: Mapping[str, Connector] | None = None,
 ) -> dict[str, Any]:
     """Run a query again and compare it with what its checkpoint recorded; returns plain data.
 
@@ -77,8 +72,7 @@ def verified(
     record = RecordedRun(checkpoint)
     record.check_digests()
     _check_span(record, span)
-    place = Place.at("none", None, "auto", {}, "auto")
-    plan = plan_for(outputs, place, options)
+    plan = record.planned(outputs, options, connectors)
     same_query = record.fingerprint == plan.fingerprint
     by_record = retained or _depends_on_record(plan, record)
     with tempfile.TemporaryDirectory(prefix="tidegate-verify-") as scratch:
@@ -87,10 +81,10 @@ def verified(
         sinks = {name: FileSink(folders[name or ""]) for name in names}
         if not by_record:
             limits = RunOptions(available_now=not record.newest.finished)
-            prepare(plan, place, sinks, limits).run()
+            prepare(plan, Place("none"), sinks, limits, connectors=connectors).run()
             made = _from_sources(record, folders)
         elif same_query:
-            made = _from_record(record, plan, sinks, folders, scratch)
+            made = _from_record(record, plan, sinks, folders, scratch, connectors)
         else:
             made = _Made({}, dict.fromkeys(record.newest.digests, True))
         found = {name: _compared(record, name, made, span) for name in record.newest.digests}
@@ -125,12 +119,12 @@ def _check_span(record: RecordedRun, span: EventSpan) -> None:
         raise OptionError(_SPAN, "must have files of all outputs to choose rows", got, remedy)
 
 
-def _check_kept(uri: str, made: _Made, span: EventSpan, format: str | None) -> None:
+def _check_kept(uri: str, made: _Made, span: EventSpan) -> None:
     """Refuse a span with rows of batches whose states are not kept, so that they did not run."""
     if span == EventSpan() or made.after == NONE:
         return
-    rows = rows_of(uri, EventSpan(), may_be_empty=True, upto=made.after, formats=(*PARQUET, *TEXTS))
-    if any(span.of(batch, uri, format).num_rows for batch in rows):
+    rows = rows_of(uri, span, may_be_empty=True, upto=made.after)
+    if any(batch.num_rows for batch in rows):
         raise OptionError(
             _SPAN,
             f"must be of batches that run again, from {made.after + 1} on",
@@ -167,6 +161,7 @@ def _from_record(
     sinks: Mapping[str | None, FileSink],
     folders: Mapping[str, str],
     scratch: str,
+    connectors: Mapping[str, Connector] | None,
 ) -> _Made:
     """Run the batches again that can, of the newest query, one after the other."""
     first = last = record.newest.batch
@@ -180,7 +175,7 @@ def _from_record(
     if first:
         digests = record.past.of(first - 1).digests
         made.rows_before = {name: of["rows"] for name, of in digests.items()}
-    again = record.repeated(plan, first, last, sinks=sinks, scratch=scratch)
+    again = record.repeated(plan, first, last, sinks=sinks, scratch=scratch, connectors=connectors)
     for batch in again if first <= last else ():
         for name in made.again:
             made.digests[name] = batch.made.digests[name]["digest"]
@@ -206,20 +201,16 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
         count = recorded["rows"] - before
         most = None if newest.finished else count
         try:
-            format = text_format(uri)
-            _check_kept(uri, made, span, format)
-            was = _Side(uri, made.after, count, span, format)
-            new = _Side(folder, made.after, most, span, format, is_typed=True)
-            # Texts of another version may differ; the files and the digest say that they need not.
-            needed = format is None or files or not made.again[name] or span != EventSpan()
-            at = first_difference(_counted(was.rows(), compared), new.rows()) if needed else None
+            _check_kept(uri, made, span)
+            was = _Side(uri, made.after, count, span)
+            new = _Side(folder, made.after, most, span)
+            at = first_difference(_counted(was.rows(), compared), new.rows())
             if at is not None:
                 row = before + (new if at[1] is None else was).number(at[0])
                 difference = {"row": row, "recorded": at[1], "now": at[2]}
         except (SourceError, pa.ArrowException, OSError) as error:
             readable = False
-            if not files:
-                files.append(str(error))
+            files += _unread(error, files, span)
     if not readable and not made.again[name]:
         now = made.digests.get(name)
         difference = {"row": None, "recorded": recorded["digest"], "now": now}
@@ -228,6 +219,18 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
     facts = {"again": made.again[name], "files": files, "difference": difference}
     asked = {} if span == EventSpan() else {"compared": compared[0]}
     return {**recorded, **facts, **asked}
+
+
+def _unread(error: Exception, files: Sequence[str], span: EventSpan) -> list[str]:
+    """What to say of files that cannot be read, beside what is known of them."""
+    if not isinstance(error, SourceError):
+        return [] if files else [str(error)]
+    if error.requirement == UNREADABLE:  # so they were written: the digest is compared alone
+        if span != EventSpan():
+            remedy = "Leave them out: then the digest of all rows is compared."
+            raise OptionError(_SPAN, UNREADABLE, error.got, remedy) from error
+        return []
+    return [f"{error.where}: {error.got}"]
 
 
 def _files(record: RecordedRun, name: str, uri: str) -> list[str]:
@@ -254,38 +257,27 @@ def _first(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 @dataclass(frozen=True)
 class _Side:
-    """Rows of one side: at most `most` of those behind a batch, and of these those of a span.
-
-    With a `format` of texts typed rows become texts of it.
-    """
+    """Rows of one side: at most `most` of those behind a batch, and of these those of a span."""
 
     place: str
     after: int
     most: int | None
     span: EventSpan
-    format: str | None
-    is_typed: bool = False
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows of the span."""
-        return (self.span.of(batch, self.place, self.format) for batch in self._all())
+        return (self.span.of(batch, self.place) for batch in self._all())
 
     def number(self, place: int) -> int:
         """The number of a row of the span among all rows; reads them again."""
         start = 0
         for batch in self._all():
-            inside = np.flatnonzero(self.span.mask(batch, self.place, self.format))
+            inside = np.flatnonzero(self.span.mask(batch, self.place))
             if place < len(inside):
                 return start + int(inside[place])
             start, place = start + batch.num_rows, place - len(inside)
         return start + place
 
     def _all(self) -> Iterator[pa.RecordBatch]:
-        formats = (*PARQUET, *TEXTS)
-        rows = rows_of(
-            self.place, EventSpan(), may_be_empty=True, after=self.after, formats=formats
-        )
-        some = rows if self.most is None else _first(rows, self.most)
-        if self.format is None or not self.is_typed:
-            return some
-        return (as_text(batch, self.format) for batch in some)
+        rows = rows_of(self.place, EventSpan(), may_be_empty=True, after=self.after)
+        return rows if self.most is None else _first(rows, self.most)

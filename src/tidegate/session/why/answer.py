@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,20 @@ def why(
     """The same of a manifest of a store; `connectors` are those of sources without a URI."""
     chosen = _output(outputs, output)
     name = chosen.name or ""
-    runs = TracedQuery(chosen.node, connectors, available_now=not manifest.finished)
+    traced = partial(
+        TracedQuery,
+        connectors=connectors,
+        available_now=not manifest.finished,
+        late_at=manifest.places.get(outputs[0].name or ""),
+    )
+    runs = traced(chosen.node)
     committed = manifest.digests[name]["rows"] if name in manifest.digests else None
     place = manifest.places.get(name)
     wanted, written = _wanted(runs, place, row, committed)
     span = TupleSpan.of_row(chosen.node, wanted.values)
     node = with_versions(chosen.node, manifest, store, span) if written else chosen.node
     if node is not chosen.node:
-        runs = TracedQuery(node, connectors, available_now=not manifest.finished)
+        runs = traced(node)
     # Where a table was another one, or a source silent, earlier rows may be others in a new run.
     if written and (node is not chosen.node or runs.reads_idle):
         wanted = replace(wanted, nth=_equal_before(str(place), wanted))

@@ -180,13 +180,14 @@ class _Search:
                 f"Table {tables} changed within the time of this row, or its rows of then are not "
                 "kept."
             )
-        if idle:
+        if idle and not self._runs.origins.late:
             return (
-                f"IDLE of stream {idle} let this row go out without tuples that came later; `why` "
-                "reads them too. Take a row whose sources were not silent; `tidegate verify` "
-                "repeats what was decided, and says whether input or code has changed."
+                f"IDLE of stream {idle} let this row go out without tuples that came later, and no "
+                "file in `_late` says which they are. Take a row whose sources were not silent; "
+                "`tidegate verify` repeats what was decided, and says whether input or code has "
+                "changed."
             )
-        return "Input or code has changed: `tidegate verify` says which."
+        return "Output, input or code has changed: `tidegate verify` says which."
 
     def _equal(self, rows: pa.Table) -> pa.Table:
         """The rows that are the wanted one, but for their ids."""

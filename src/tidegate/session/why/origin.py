@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.connector import Bools, Connector, OuterReader, Reader, Rows, Source
+from tidegate.connector import Bools, Connector, Int64s, OuterReader, Reader, Rows, Source
 from tidegate.driver.connection import Connection
 from tidegate.query.definition import StreamDef
 from tidegate.query.trace import SEPARATOR, WHY
 from tidegate.schema import event_times
+from tidegate.sink.folder.late_tuples import LatePositions
+from tidegate.source.backfill.leg import SelectedReader
 
 _ID = ":"
 
@@ -41,10 +43,12 @@ class TupleId(NamedTuple):
 class Origins:
     """The sources that were met, by numbers of their own; grows with them.
 
-    `listed` has the sources of each inlet in the order in which they count.
+    `listed` has the sources of each inlet in the order in which they count. Tuples that are `late`
+    are left out.
     """
 
     streams: Sequence[StreamDef]
+    late: LatePositions = field(default_factory=dict)
     listed: dict[StreamUri, list[str]] = field(default_factory=dict)
     sources: list[tuple[StreamUri, Source | None, str]] = field(default_factory=list)
     _numbers: dict[tuple[StreamUri, str], int] = field(default_factory=dict)
@@ -147,18 +151,37 @@ class _TracedConnector(_Outer):
     def _traced(self, source: Source) -> Source:
         if source.id not in self._held:
             number = self._origins.note(self._inlet, source.id, source)
-            made = _TracedSource(source, number, self._time, self._low_us)
+            stream = self._origins.streams[self._inlet.stream].name
+            late = self._origins.late.get((stream, source.id), np.empty(0, np.int64))
+            made = _TracedSource(source, number, self._time, self._low_us, late)
             self._held[source.id] = cast(Source, made)
         return self._held[source.id]
 
 
 class _TracedSource(_Outer):
-    def __init__(self, inner: Source, number: int, time: str, low_us: int) -> None:
+    def __init__(self, inner: Source, number: int, time: str, low_us: int, late: Int64s) -> None:
         super().__init__(inner)
-        self._number, self._time, self._low_us = number, time, low_us
+        self._number, self._time, self._low_us, self._late = number, time, low_us, late
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        times, valid = self._inner.times(start, stop)
+        late = self._late_in(start, stop)
+        if len(late):
+            valid = valid.copy()
+            valid[late - start] = False
+        return times, valid
+
+    def absent(self, start: int, stop: int) -> int:
+        return int(self._inner.absent(start, stop)) + len(self._late_in(start, stop))
+
+    def _late_in(self, start: int, stop: int) -> Int64s:
+        low, high = np.searchsorted(self._late, (start, stop))
+        return self._late[low:high]
 
     def reader(self, start: int, stop: int) -> Reader:
-        inner = self._inner.reader(start, stop)
+        inner, late = self._inner.reader(start, stop), self._late_in(start, stop)
+        if len(late):
+            inner = SelectedReader(inner, start, stop, late)
         return _TracedReader(inner, start, stop, self._number, self._time, self._low_us)
 
 

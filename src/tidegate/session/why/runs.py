@@ -23,6 +23,7 @@ from tidegate.session.planning import plan_for
 from tidegate.session.why.origin import Origins, TupleId, made_of
 from tidegate.session.why.span import TupleSpan, times_of
 from tidegate.session.why.subset_source import ChosenConnector, ChosenTuples
+from tidegate.sink.folder.late_tuples import late_positions
 from tidegate.sink.null_sink import NothingSink
 from tidegate.sink.protocol import Sink
 
@@ -57,12 +58,19 @@ class TracedQuery:
     """What one output of a query is run with: its plan, its sources, and who its tuples are."""
 
     def __init__(
-        self, node: Node, connectors: Mapping[str, Connector], *, available_now: bool
+        self,
+        node: Node,
+        connectors: Mapping[str, Connector],
+        *,
+        available_now: bool,
+        late_at: str | None = None,
     ) -> None:
+        """With IDLE, `late_at` is the output that has recorded which tuples were too late."""
         self.node = node
         self._given = connectors
         self._plan = self._planned(node)
-        self.origins = Origins(self._plan.streams)
+        late = late_positions(late_at) if late_at is not None and self.reads_idle else {}
+        self.origins = Origins(self._plan.streams, late)
         # A silent source holds back rows that went out without it: then the input ends here, which
         # sources of the program may not do yet.
         ends = self.reads_idle and not connectors

@@ -19,6 +19,7 @@ from tidegate.sink.folder.batch_ledger import (
     batch_folder,
     ledger_name,
     ledger_text,
+    with_columns,
 )
 from tidegate.sink.folder.form import PARAMETERS, REFUSE, WRITERS, Form
 from tidegate.sink.folder.part import SIDES, FilePartWriter, side_folder, unwritten
@@ -32,6 +33,7 @@ from tidegate.sink.folder.refusal import (
     too_early,
 )
 from tidegate.sink.folder.staging import ATTEMPT, Staging, damage, first_damage, is_there, names_in
+from tidegate.sink.folder.text_rows import TEXTS
 from tidegate.sink.folder.verify import VerifiedParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
@@ -64,6 +66,8 @@ class FileSink:
         self.format = format
         self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
+        self._columns: pa.Schema | None = None
+        """What the ledgers have to tell of the columns: nothing where the files do."""
         self._used = False
         """Whether this run has written or published anything here, or an earlier one has."""
         self._attempt = ""
@@ -115,6 +119,10 @@ class FileSink:
         with disk.current().open(self.path / ledger_name(batch)) as file:
             return file.read()
 
+    def beside(self) -> FileSink:
+        """The folder of the side outputs."""
+        return FileSink(self.sides)
+
     def part(self, name: str) -> pa.NativeFile:
         """A published file by its name below the folder, for reading."""
         return pa.OSFile(str(self.path / name))
@@ -133,6 +141,7 @@ class FileSink:
         self._used, self._begun, self._new = False, None, opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._staging = Staging(self.path, opening.owner)
+        self._columns = opening.schema if self.format in TEXTS else None
         try:
             self._check_place(opening)
         except OSError as error:
@@ -167,7 +176,7 @@ class FileSink:
         except OSError as error:
             raise unwritten(str(self.path / batch_folder(batch)), error) from error
         self._waiting = batch
-        return sealed
+        return with_columns(sealed, self._columns)
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Move the side outputs into place, then the batch itself; a crash leaves the rest aside.

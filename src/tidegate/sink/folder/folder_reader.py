@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,15 @@ import pyarrow.parquet
 from tidegate.batch import BatchId
 from tidegate.errors import SourceError
 from tidegate.remote.reason import reason
-from tidegate.sink.folder.batch_ledger import LEDGER, batch_folder, batch_numbers, ledger_receipts
-from tidegate.sink.folder.text_rows import TEXTS, read_text
+from tidegate.schema import type_name
+from tidegate.sink.folder.batch_ledger import (
+    LEDGER,
+    batch_folder,
+    batch_numbers,
+    ledger_columns,
+    ledger_receipts,
+)
+from tidegate.sink.folder.text_rows import TEXTS, lossy_column, read_text
 from tidegate.sink.folder.verify import sink_at
 
 if TYPE_CHECKING:
@@ -31,14 +39,24 @@ NONE = -1
 PARQUET_ONLY = "must have Parquet files"
 """What is required of a folder whose files are of another format."""
 
+UNREADABLE = "must have rows that can be read back from its files"
+"""What is required of a folder whose files do not hold all that was written."""
+
 DAMAGED_PART = "must be as it was written"
 """What is required of a file that cannot be read."""
 
 _DAMAGED = "`tidegate verify CHECKPOINT` says which files have changed. Restore it from a copy."
+_RECORDED = "Give its CHECKPOINT, which has recorded the digest; `tidegate verify` checks it."
 PARQUET = ("parquet",)
+ALL_FORMATS = (*PARQUET, *TEXTS)
 
 _PART = re.compile(r"part-\d+\.(\w+)")
 _READ_ROWS = 65_536
+
+
+def damaged_part(name: str, error: Exception) -> SourceError:
+    """What to say of a file that cannot be read."""
+    return SourceError(name, DAMAGED_PART, reason(error), _DAMAGED)
 
 
 @dataclass(frozen=True)
@@ -55,11 +73,12 @@ class Published:
     """The batches of one output. Each call lists the folder, so its cost grows with the batches."""
 
     def __init__(self, uri: str, formats: Collection[str] = PARQUET) -> None:
-        """Of files of other formats than Parquet the cells are texts; a SourceError if not asked
-        for."""
+        """Files of formats that are not asked for are a SourceError."""
         self._uri = uri
         self._formats = formats
         self._sink: FileSink | RemoteSink = sink_at(uri)
+        self._columns: tuple[int, pa.Schema] | None = None
+        """Those of the batch that was read last, where its files do not tell them."""
 
     def newest(self) -> int:
         """The newest batch of which all parts are there; `NONE` where there is none."""
@@ -101,26 +120,52 @@ class Published:
     def read(self, part: PublishedPart) -> Iterator[pa.RecordBatch]:
         """The rows of a part, at most `_READ_ROWS` at a time."""
         format = part.name.rpartition(".")[2]
+        columns = self._columns_of(part.batch, format) if format in TEXTS else None
         try:
-            if format in TEXTS:
+            if columns is not None:
                 with self._opened(part) as file:
-                    yield from read_text(file.read(), format)
+                    yield from read_text(file.read(), format, columns)
                 return
             with pyarrow.parquet.ParquetFile(self._opened(part)) as file:
                 yield from file.iter_batches(_READ_ROWS)
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(part, error) from error
 
-    def format(self) -> str | None:
-        """The format of the files; None where there are none."""
-        for batch in batch_numbers(self._names("")):
-            for part in self._parts_of(batch):
-                return part.name.rpartition(".")[2]
+    def _columns_of(self, batch: int, format: str) -> pa.Schema:
+        """The columns of a batch of texts; a SourceError where its rows cannot be read back."""
+        if self._columns is not None and self._columns[0] == batch:
+            return self._columns[1]
+        columns = self._recorded_columns(batch)
+        if columns is None:
+            got = f"{format} without a ledger that has its types: lost, or of an earlier version"
+            raise SourceError(self._uri, UNREADABLE, got, _RECORDED)
+        lossy = lossy_column(columns)
+        if lossy is not None:
+            name = type_name(lossy.type)
+            got = (
+                f"column {lossy.name}, a {name}: of values with one key {format} has only the last"
+            )
+            raise SourceError(self._uri, UNREADABLE, got, _RECORDED)
+        self._columns = batch, columns
+        return columns
+
+    def _recorded_columns(self, batch: int) -> pa.Schema | None:
+        """The columns by the ledger of a batch; where it was lost, by that of one near it."""
+        found = self._ledger_columns(batch)
+        if found is not None:
+            return found
+        ledgers = sorted(
+            batch_numbers(self._names(LEDGER)), key=lambda b: (b > batch, abs(b - batch))
+        )
+        return next((c for b in ledgers if (c := self._ledger_columns(b)) is not None), None)
+
+    def _ledger_columns(self, batch: int) -> pa.Schema | None:
+        with suppress(FileNotFoundError):
+            return ledger_columns(self._sink.ledger(BatchId(batch)))
         return None
 
     def _damaged(self, part: PublishedPart, error: Exception) -> SourceError:
-        name = f"{self._uri}/{batch_folder(part.batch)}/{part.name}"
-        return SourceError(name, DAMAGED_PART, reason(error), _DAMAGED)
+        return damaged_part(f"{self._uri}/{batch_folder(part.batch)}/{part.name}", error)
 
     def _names(self, folder: str) -> Sequence[str]:
         try:

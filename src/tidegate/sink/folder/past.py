@@ -20,7 +20,7 @@ from tidegate.sink.folder.batch_ledger import (
     ledger_name,
     ledger_receipts,
 )
-from tidegate.sink.folder.part import SIDES, side_folder
+from tidegate.sink.folder.part import LATE, SIDES, side_folder
 from tidegate.sink.folder.staging import STAGING
 from tidegate.sink.receipt import NO_FILE, Receipt
 
@@ -157,6 +157,11 @@ class _Check:
         for side, names in self._sides.items():
             for name in names:
                 yield from self._strange(name, side, limit)
+        if self._sink.side_names(LATE) is None:
+            parent = self._sink.beside()
+            yield from (
+                f"{parent.shown(n)}: {_UNKNOWN}" for n in parent.batch_names("") if is_result(n)
+            )
 
     def _newest_published(self) -> int:
         """The newest ledger, or the one before where its batch still waits to be published."""
@@ -201,11 +206,16 @@ def is_stray(name: str, inside: Sequence[str]) -> bool:
 
     `inside` are the names in it, none of a file. Folders of other kinds are somebody's own.
     """
-    if name.endswith(_SUFFIXES) or name.startswith("batch="):
+    if is_result(name):
         return True
     if name.startswith(_HIDDEN):
         return False
     return not inside or any(inner.endswith(_SUFFIXES) for inner in inside)
+
+
+def is_result(name: str) -> bool:
+    """Whether something of this name would be read as results."""
+    return name.endswith(_SUFFIXES) or name.startswith("batch=")
 
 
 def _ledger(sink: PublishedSink, batch: int) -> list[Receipt] | str:

@@ -39,6 +39,7 @@ from tidegate.sink.folder.batch_ledger import (
     batch_folder,
     ledger_name,
     ledger_text,
+    with_columns,
 )
 from tidegate.sink.folder.form import PARAMETERS, REFUSE, WRITERS, Form
 from tidegate.sink.folder.part import SIDES, part_name, side_folder
@@ -52,6 +53,7 @@ from tidegate.sink.folder.refusal import (
     too_early,
 )
 from tidegate.sink.folder.staging import FILE, STAGING
+from tidegate.sink.folder.text_rows import TEXTS
 from tidegate.sink.folder.verify import VerifiedParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
@@ -113,6 +115,8 @@ class RemoteSink:
         self._given = uri
         self._output = output
         self._within = "" if output is None else f"{output}/"
+        self._columns: pa.Schema | None = None
+        """What the ledgers have to tell of the columns: nothing where the files do."""
         self._owner = 0
         self._tries = 0
         self._used = False
@@ -189,6 +193,10 @@ class RemoteSink:
     def ledger(self, batch: BatchId) -> bytes:
         return self.connect().read(self._within + ledger_name(batch))
 
+    def beside(self) -> RemoteSink:
+        """The folder of the side outputs."""
+        return RemoteSink(self._given)
+
     def part(self, name: str) -> pa.NativeFile:
         """A published file by its name below the folder, read whole."""
         return pa.BufferReader(self.connect().read(self._within + name))
@@ -206,6 +214,7 @@ class RemoteSink:
         self._used, self._swept, self._begun = False, False, None
         self._new = opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
+        self._columns = opening.schema if self.format in TEXTS else None
         self._owner, self._tries = opening.owner, 0
         place = self.connect()
         try:
@@ -239,7 +248,7 @@ class RemoteSink:
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
         """Remember that the batch may be committed from here on; `put` was durable already."""
         self._waiting = batch
-        return receipts
+        return with_columns(receipts, self._columns)
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Move the side outputs into place, then the parts, the first one last.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.errors import OptionError, SinkError, SourceError
+from tidegate.errors import OptionError, SinkError, SourceError, TidegateError
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest.digest import Digest, row_hashes
 from tidegate.sink.folder.batch_ledger import LEDGER, batch_numbers
 from tidegate.sink.folder.files import FileSink
 from tidegate.sink.folder.folder_reader import (
+    ALL_FORMATS,
     DAMAGED_PART,
     NONE,
-    PARQUET,
-    PARQUET_ONLY,
+    UNREADABLE,
     Published,
 )
-from tidegate.sink.folder.text_rows import TEXTS, time_as_text
+from tidegate.sink.folder.past import is_result
 from tidegate.sink.folder.verify import past, sink_at
 
 _TIMES = ("window_end", "ts")
@@ -36,25 +36,23 @@ class EventSpan:
     from_us: int | None = None
     to_us: int | None = None
 
-    def of(self, batch: pa.RecordBatch, where: str, format: str | None = None) -> pa.RecordBatch:
+    def of(self, batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
         """The rows within, by the first column that is named window_end or ts."""
-        return batch if self == EventSpan() else batch.filter(self.mask(batch, where, format))
+        return batch if self == EventSpan() else batch.filter(self.mask(batch, where))
 
-    def mask(self, batch: pa.RecordBatch, where: str, format: str | None = None) -> pa.Array:
-        """Which rows are within. With `format` the cells are texts of a file of that format."""
+    def mask(self, batch: pa.RecordBatch, where: str) -> pa.Array:
+        """Which rows are within."""
         if self == EventSpan():
             return pa.array(np.ones(batch.num_rows, np.bool_))
         name = next((name for name in batch.schema.names if name in _TIMES), None)
         if name is None:
             got = f"columns {', '.join(batch.schema.names)}"
             raise OptionError(where, "a span of time needs a column window_end or ts", got)
-        times = batch.column(name)
-        times = times.cast(pa.int64()) if format is None else times
+        times = batch.column(name).cast(pa.int64())
         inside = pa.array(np.ones(len(times), np.bool_))
         for end, compare in ((self.from_us, pc.greater_equal), (self.to_us, pc.less_equal)):
             if end is not None:
-                bound = end if format is None else time_as_text(end, format)
-                inside = pc.and_(inside, pc.fill_null(compare(times, bound), False))
+                inside = pc.and_(inside, pc.fill_null(compare(times, end), False))
         return inside
 
 
@@ -65,14 +63,12 @@ def rows_of(
     may_be_empty: bool = False,
     after: int = NONE,
     upto: int | None = None,
-    formats: Collection[str] = PARQUET,
 ) -> Iterator[pa.RecordBatch]:
     """The published rows at a path or URI, in the output order.
 
-    `after` (exclusive) and `upto` (inclusive) choose batches. The cells of other formats than
-    Parquet are texts; of these `span` cannot choose rows.
+    `after` (exclusive) and `upto` (inclusive) choose batches.
     """
-    published = Published(_uri(place), formats)
+    published = Published(_uri(place), ALL_FORMATS)
     newest = published.newest()
     if newest == NONE and may_be_empty:
         return
@@ -89,12 +85,6 @@ def rows_of(
             yield span.of(batch, place)
 
 
-def text_format(place: str) -> str | None:
-    """The format of the published files if their cells are read as texts, else None."""
-    format = Published(_uri(place), (*PARQUET, *TEXTS)).format()
-    return format if format in TEXTS else None
-
-
 def _uri(place: str) -> str:
     """A path as sinks name it; URIs as they are."""
     known = is_remote_uri(place) or place.startswith("file:")
@@ -104,14 +94,20 @@ def _uri(place: str) -> str:
 def outputs_in(place: str) -> dict[str, str]:
     """The named outputs below a folder, by name where they are; none where it is an output itself.
 
-    A folder of several outputs has one for each, and theirs have batches.
+    A folder of several outputs has one for each, and theirs have batches. Results beside them are
+    a SinkError.
     """
     names = sink_at(_uri(place)).batch_names("")
-    if LEDGER in names or any(name.startswith("batch=") for name in names):
+    if LEDGER in names:
         return {}
-    below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
+    results = [name for name in names if is_result(name)]
+    below = {n: f"{place.rstrip('/')}/{n}" for n in names if n[0] != "_" and n not in results}
     if not any(map(_has_batches, below.values())):
         return {}
+    if results:
+        requirement = "must have its results in the folders of its outputs"
+        remedy = "Move it away, or name the folder of one output."
+        raise SinkError(place, requirement, results[0], remedy)
     return {name: at for name, at in below.items() if _has_batches(at) or _is_without_rows(at)}
 
 
@@ -142,9 +138,6 @@ def checked_digest(place: str, span: EventSpan) -> Digest:
     if _is_without_rows(place) and not _has_batches(place):
         return Digest()
     uri = _uri(place)
-    if text_format(place) is not None:
-        remedy = "Give its CHECKPOINT, which has recorded the digest; `tidegate verify` checks it."
-        raise OptionError(place, PARQUET_ONLY, text_format(place), remedy)
     wrong = past(uri).problems if sink_at(uri).batch_names(LEDGER) else ()
     if wrong:
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
@@ -153,9 +146,9 @@ def checked_digest(place: str, span: EventSpan) -> Digest:
     try:
         return digest_of(place, span)
     except SourceError as error:
-        if error.requirement != DAMAGED_PART:
-            raise
-        raise SinkError(error.where, error.requirement, error.got, error.remedy) from error
+        kinds: dict[str, type[TidegateError]] = {DAMAGED_PART: SinkError, UNREADABLE: OptionError}
+        kind = kinds.get(error.requirement, SourceError)
+        raise kind(error.where, error.requirement, error.got, error.remedy) from error
 
 
 def first_difference(
