@@ -91,6 +91,14 @@ def test_events_tell_batches_as_they_come_until_the_end(scene: Scene) -> None:
     assert kinds[-2:] == [("status", "finished"), ("end", None)]
 
 
+def test_a_change_needs_no_other_header_than_the_token(scene: Scene, token: str) -> None:
+    """`curl -d` calls every body a form."""
+    scale = {"query": scene.number, "command": "scale", "instances": 3}
+    curl = {"Authorization": f"Bearer {token}", "Content_Type": "application/x-www-form-urlencoded"}
+    status, answer = scene.client.post("/api/control", scale, **curl)
+    assert (status, answer["done"]["request"]) == (200, "scale 3")
+
+
 def test_changes_need_the_token_of_a_page_of_this_origin(scene: Scene, token: str) -> None:
     client, scale = scene.client, {"query": scene.number, "command": "scale", "instances": 3}
     assert client.post("/api/control", scale)[0] == 401
@@ -104,6 +112,8 @@ def test_changes_need_the_token_of_a_page_of_this_origin(scene: Scene, token: st
     plain = {"Authorization": bearer, "Content_Type": "text/plain"}
     assert client.post("/api/control", scale, **plain)[0] == 415
     assert client.post("/api/control", b"{", Authorization=bearer)[0] == 400
+    form = {"Authorization": bearer, "Content_Type": "application/x-www-form-urlencoded"}
+    assert client.post("/api/control", b"command=scale", **form)[0] == 400
     assert not scene.query.status()["pending"]
     status, answer = client.control(token, **scale)
     assert (status, answer["done"]["request"]) == (200, "scale 3")

@@ -52,6 +52,8 @@ _MOST_ASKED_BYTES = 2 * 2**20
 _PATIENCE_S = 30.0
 _LOOK_S = 1.0
 _JSON, _EVENTS = "application/json", "text/event-stream"
+_FORM = "application/x-www-form-urlencoded"
+"""What curl and others call a body whose type nobody gave."""
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 _HEADERS = {
@@ -213,8 +215,9 @@ def _event_stream(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterat
 
 def _control(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
     dashboard.guard.check_change(request.headers)
-    if not request.headers.get("Content-Type", "").startswith(_JSON):
-        raise DeniedError(415, f"must be {_JSON}; got {request.headers.get('Content-Type')}")
+    kind = request.headers.get("Content-Type", _JSON)
+    if not kind.startswith((_JSON, _FORM)):  # a page of another site cannot send the token
+        raise DeniedError(415, f"Content-Type must be {_JSON}; got {kind}")
     try:
         question = json.loads(request.body)
     except ValueError as error:

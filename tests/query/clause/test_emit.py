@@ -118,6 +118,35 @@ def test_days_of_a_time_zone_have_early_rows(session: Script) -> None:
     assert "panes: 1 day and 1 minute, whichever ends first" in session.sql(text).explain()
 
 
+SELDOM = [
+    (
+        "RANGE 2 MINUTES SLIDE 1 MINUTE",
+        "2 MINUTES",
+        [(2, True), (1, False), (3, True), (1, True), (1, True), (1, True)],
+    ),
+    (
+        "RANGE 1 MINUTE OFFSET 30 SECONDS",
+        "1 MINUTE",
+        [(1, True), (1, False), (2, True), (1, True)],
+    ),
+    (
+        "SESSION GAP 40 SECONDS MAX 1 MINUTE",
+        "100 SECONDS",
+        [(3, False), (3, True), (1, True)],
+    ),
+    ("RANGE 7 DAYS TIME ZONE 'UTC'", "7 DAYS", [(4, False), (4, True)]),
+]
+
+
+@pytest.mark.parametrize(("window", "every", "wanted"), SELDOM)
+def test_a_window_is_open_at_marks_that_are_as_seldom_as_it_is_long(
+    session: Script, window: str, every: str, wanted: list[tuple[int, bool]]
+) -> None:
+    """Weeks begin on Monday, and the marks of seven days are Thursdays, as the epoch is."""
+    found = session.sql(f"SELECT COUNT(*) AS n FROM s [{window}] EMIT EVERY {every}")
+    assert rows(found, "n", "final") == wanted
+
+
 def test_a_limit_counts_the_rows_of_one_mark(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="ORDER BY n DESC LIMIT 1", more=""))
     assert rows(found, "k", "n", "final") == [row for row in WANTED if row[0] == "a"]
@@ -134,14 +163,11 @@ def test_final_is_the_last_column_beside_a_partitioner(session: Script) -> None:
     ("window", "rest", "message"),
     [
         ("ROWS 5", "EMIT EVERY 1 MINUTE", "one of tuples is final as soon as it is full"),
-        (
-            "SESSION GAP 1 HOUR MAX 1 HOUR",
-            "EMIT EVERY 2 HOURS",
-            "must be shorter than the window",
-        ),
         ("RANGE 1 DAY TIME ZONE 'UTC'", "EMIT EVERY 3 DAYS", "must be shorter than the window"),
         ("RANGE 1 HOUR", "EMIT EVERY 0 SECONDS", "must be longer than zero"),
+        ("RANGE 1 DAY TIME ZONE 'UTC'", "EMIT EVERY 1 DAY", "must be shorter than the window"),
         ("RANGE 1 HOUR", "EMIT EVERY 1 HOUR", "must be shorter than the window"),
+        ("RANGE 1 HOUR", "EMIT EVERY 2 HOURS", "must be shorter than the window"),
         ("RANGE 1 HOUR", "EMIT EVERY '1 minute' WITH SHED 50 PERCENT", "is for exact answers"),
         ("RANGE 1 HOUR", "WITH SHED 50 PERCENT EMIT EVERY '1 minute'", "is for exact answers"),
         ("RANGE 1 HOUR", "EMIT EVERY 1 MINUTE EMIT EVERY 2 MINUTES", "has one EMIT"),

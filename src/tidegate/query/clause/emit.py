@@ -58,8 +58,7 @@ class EmitEvery(Clause):
                     f"also {other.where}",
                     "Leave one of them out.",
                 )
-        longest_us = aggregate.window.longest_us
-        if longest_us is not None and self.every_us >= longest_us:
+        if not aggregate.window.holds_mark(self.every_us):
             raise QueryError(
                 "EMIT EVERY",
                 "must be shorter than the window, which gives its last row at its end",

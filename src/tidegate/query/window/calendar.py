@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, ClassVar, NoReturn
 
 from tidegate.calendar.duration import Duration, Months, duration_text, duration_us
@@ -13,6 +14,8 @@ from tidegate.query.window.window import Use, Window
 
 _WEEK_US = UNITS_US["week"]
 _WEEK = ("week", _WEEK_US)
+_MONDAY_US = 4 * DAY_US
+"""The first Monday after the epoch."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,13 @@ class CalendarWindow(Window):
     def reach_us(self) -> int:
         return self.length * UNITS[self.unit].most_us + DAY_US
 
+    def holds_mark(self, every_us: int) -> bool:
+        if self.time_zone != "UTC" or self.unit == "month":
+            return True
+        each_us = UNITS_US[self.unit]
+        offset_us = self.offset_us + (_MONDAY_US if self.unit == "week" else 0)
+        return mark_inside(self.length * each_us, self.slide * each_us, offset_us, every_us)
+
     def __str__(self) -> str:
         text = f"RANGE {_counted(self.length, self.unit)}"
         text += "" if self.slide == self.length else f" SLIDE {_counted(self.slide, self.unit)}"
@@ -110,6 +120,16 @@ def lengths_of(
         None if slide is None else duration_us(slide, "window slide"),
         None if offset is None else duration_us(offset, "window offset"),
     )
+
+
+def mark_inside(range_us: int, slide_us: int, offset_us: int, every_us: int) -> bool:
+    """Whether a multiple of `every_us` lies inside a window, after its start and before its end.
+
+    Between starts and marks there are all distances that have the remainder of the offset, by the
+    greatest divisor that both steps have in common.
+    """
+    step_us = gcd(slide_us, every_us)
+    return step_us - offset_us % step_us < range_us
 
 
 def no_alignment(window: object) -> QueryError:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tidegate.calendar.duration import Duration, Months, duration_text, window_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, RangeValue, SyntaxPart, TextValue
-from tidegate.query.window.calendar import CalendarWindow, lengths_of, no_alignment
+from tidegate.query.window.calendar import CalendarWindow, lengths_of, mark_inside, no_alignment
 from tidegate.query.window.window import JoinWindow, Window, slides
 
 
@@ -102,6 +102,9 @@ class TimeWindow(Window):
     @property
     def reach_us(self) -> int:
         return self.range_us
+
+    def holds_mark(self, every_us: int) -> bool:
+        return mark_inside(self.range_us, self.slide_us, self.offset_us, every_us)
 
     def __str__(self) -> str:
         return window_text(self.range_us, self.slide_us, self.offset_us)

@@ -71,6 +71,10 @@ class Window(ABC):
         """The longest that one window may be; None if there is no limit."""
         return self.reach_us
 
+    def holds_mark(self, every_us: int) -> bool:
+        """Whether a window can be open at a multiple of `every_us`."""
+        return True
+
     @abstractmethod
     def __str__(self) -> str:
         """The text that SQL has between brackets."""
