@@ -17,7 +17,7 @@ BLOCKS = 400 if LONG else 13
 """In long mode more than ten thousand faults happen, else more than three hundred."""
 
 LEAST_FAULTS = 8
-"""In a block, so that none passes without any; on average there are 25."""
+"""In a block, so that none passes without any; on average there are 29."""
 
 LEAST_REQUESTS = 2
 """In a block for other owners of buckets; on average there are 10."""
