@@ -43,16 +43,13 @@ def main(arguments: list[str]) -> int:
         return int(report.wrong is not None)
     first, _, last = asked.seeds.partition(":")
     one, seeds = partial(course, asked.faults, asked.kinds), range(int(first), int(last))
-    wrong = 0
-    for part in (seeds[at : at + PART] for at in range(0, len(seeds), PART)):
-        done = many(one, part, asked.jobs, asked.keep_going)
+
+    def count(done: Done) -> None:
         if asked.count is not None:
             named = [f"{seed}, --faults {asked.faults}" for seed in done.wrong]
             add(asked.count, "simulation", done.courses, done.faults, Counter(), named)
-        wrong += len(done.wrong)
-        if wrong and not asked.keep_going:
-            break
-    return wrong
+
+    return in_parts(one, seeds, jobs=asked.jobs, keep_going=asked.keep_going, count=count)
 
 
 def course(faults: int, kinds: Sequence[str], seed: int) -> Report:
@@ -76,6 +73,26 @@ class Done:
         if report.wrong is not None:
             self.wrong.append(f"seed {report.scenario.seed}")
             print(told(report), flush=True)
+
+
+def in_parts(
+    one: Callable[[int], Report],
+    seeds: range,
+    *,
+    jobs: int,
+    keep_going: bool,
+    count: Callable[[Done], None],
+    length: int = PART,
+) -> int:
+    """Run courses and count them part by part; how many were wrong."""
+    wrong = 0
+    for first in range(0, len(seeds), length):
+        done = many(one, seeds[first : first + length], jobs, keep_going)
+        count(done)
+        wrong += len(done.wrong)
+        if wrong and not keep_going:
+            break
+    return wrong
 
 
 def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> Done:
