@@ -21,6 +21,9 @@ from tests.simulation.shrink import told
 
 NAMES = tuple(dict.fromkeys(kind.__name__ for kind in KINDS))
 
+PART = 40
+"""So many courses are counted at a time: what ends a campaign loses no more."""
+
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m tests.simulation", description=__doc__)
@@ -39,11 +42,14 @@ def main(arguments: list[str]) -> int:
         print(told(report) if report.wrong is not None else "all is as it must be")
         return int(report.wrong is not None)
     first, _, last = asked.seeds.partition(":")
-    one = partial(course, asked.faults, asked.kinds)
-    done = many(one, range(int(first), int(last)), asked.jobs, asked.keep_going)
-    if asked.count is not None:
-        add(asked.count, "simulation", done.courses, done.faults, Counter(), done.wrong)
-    return len(done.wrong)
+    one, seeds = partial(course, asked.faults, asked.kinds), range(int(first), int(last))
+
+    def count(done: Done) -> None:
+        if asked.count is not None:
+            named = [f"{seed}, --faults {asked.faults}" for seed in done.wrong]
+            add(asked.count, "simulation", done.courses, done.faults, Counter(), named)
+
+    return in_parts(one, seeds, jobs=asked.jobs, keep_going=asked.keep_going, count=count)
 
 
 def course(faults: int, kinds: Sequence[str], seed: int) -> Report:
@@ -67,6 +73,26 @@ class Done:
         if report.wrong is not None:
             self.wrong.append(f"seed {report.scenario.seed}")
             print(told(report), flush=True)
+
+
+def in_parts(
+    one: Callable[[int], Report],
+    seeds: range,
+    *,
+    jobs: int,
+    keep_going: bool,
+    count: Callable[[Done], None],
+    length: int = PART,
+) -> int:
+    """Run courses and count them part by part; how many were wrong."""
+    wrong = 0
+    for first in range(0, len(seeds), length):
+        done = many(one, seeds[first : first + length], jobs, keep_going)
+        count(done)
+        wrong += len(done.wrong)
+        if wrong and not keep_going:
+            break
+    return wrong
 
 
 def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> Done:

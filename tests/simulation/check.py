@@ -19,11 +19,13 @@ from tests.oracle.graph import interpret
 from tests.property.steps import BUCKETS
 from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import LONG_US, Scenario
-from tidegate.errors import UserError
+from tidegate.errors import StateError, UserError
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
+from tidegate.state.archive.file import archive_files
 from tidegate.state.archive.past import PastStates
 from tidegate.state.manifest import Manifest
+from tidegate.state.name import archived_batches, manifest_number
 from tidegate.state.store import FOLDERS, Store
 from tidegate.testing.simulation.life import Ended
 from tidegate.testing.simulation.world import World
@@ -62,6 +64,8 @@ class Check:
         self.streams = [by_name[s.name] for s in plan.streams]
         self.late = sum(_late(s.tables(), s.disorder_us) for s in self.streams)
         self.rejected = sum(s.rejected for s in self.streams)
+        self.let_go: list[frozenset[int]] = []
+        """The batches of earlier states whose file was damaged; a run goes on without them."""
 
     def prefix(self, who: str) -> None:
         """What is published is the beginning of what must come out."""
@@ -100,8 +104,34 @@ class Check:
         first = 0 if every else max(manifest.batch - 1, 0)
         wanted = list(range(first, manifest.batch + 1))
         none = starts[-1].keep_us is None
+        gone = frozenset[int]().union(*(g for g in self.let_go if g.isdisjoint(past.batches)))
+        wanted = [batch for batch in wanted if batch not in gone]
         if past.batches != wanted if every or none else past.batches[-len(wanted) :] != wanted:
             raise Wrong(f"the states of batches {wanted} must be there; got {past.batches}")
+
+    def goes_with(self, path: str) -> frozenset[int] | None:
+        """The batches that nobody can go back to without a file; None where a run needs the file.
+
+        As documented (`archived` of the archive) a damaged file of earlier states counts as gone,
+        and a run is not refused. With a file of the archive go its batches. With a manifest that is
+        not archived yet go its batch and those before it that are not: kept states have no gap.
+        """
+        name, store = posixpath.relpath(path, CHECKPOINT), Store.open(CHECKPOINT)
+        if (span := archived_batches(name)) is not None:
+            return frozenset(span)
+        number = manifest_number(name)
+        if number is None:
+            return None
+        try:
+            kept = store.kept()
+            if not kept or number >= kept[0].number:
+                return None
+            loose = [store.manifest(n).batch for n in store.numbers() if n <= number]
+        except StateError:
+            return None  # another one is damaged, which is told
+        spans = map(archived_batches, archive_files(store.files))
+        last = max((span[-1] for span in spans if span is not None), default=-1)
+        return frozenset(batch for batch in loose if batch > last)
 
     def astray(self, ended: Ended) -> None:
         """A place that no sink can write to is refused, and nothing is written elsewhere."""

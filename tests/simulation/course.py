@@ -1,4 +1,8 @@
-"""A scenario as it goes: lives of a driver in a simulated world, one after the other."""
+"""A scenario as it goes: lives of a driver in a simulated world, one after the other.
+
+What every life publishes is compared with what the interpreter gives. After the last life all
+rows, the counters, the states and the files of the checkpoint must be as they must be.
+"""
 
 from __future__ import annotations
 
@@ -152,9 +156,7 @@ class Course:
                 last = self.live(f"life {number}", start)
             self.end(last)
             self.check.finished()
-            if (
-                not self.undo
-            ):  # nobody notices that an earlier state is damaged who does not need it
+            if not self.undo:  # nobody notices that a segment of an earlier state is damaged
                 self.check.states()
 
     def complete(self) -> None:
@@ -212,14 +214,22 @@ class Course:
             handover=self.handover(start),
             keep_us=start.keep_us,
         )
-        loops, asked = list[Loop](), Asked(start.asked)
+        loops, asked, published = list[Loop](), Asked(start.asked), list[int]()
+
+        def observe(step: str, batch: int) -> None:
+            self.ask(loops[-1], asked, step, batch)
+            if step == "after publish":
+                published.append(batch)
+                if len(published) == start.batches:
+                    loops[-1].stop()
+
         loop = prepare(
             self.plan(start),
             PLACE,
             sinks,
             options,
             checkpoint=CHECKPOINT,
-            observer=lambda step, batch: self.ask(loops[-1], asked, step, batch),
+            observer=observe,
         )
         loops.append(loop)
         loop.runner = executor
@@ -256,16 +266,16 @@ class Course:
         """Let the input grow, then stop the driver that follows it."""
         clock, pieces = self.world.schedule.clock, 0
         while self.growth:
-            clock.sleep(self.chance.choice((0.001, 0.1, 0.5)))
+            clock.sleep(self.chance.choice((0.001, 0.02, 0.1)))
             if self.rotated(pieces):
                 break  # and the driver ends by itself
             pieces += 1
             if self.growth:
                 path, piece = self.growth.pop(0)
                 self.world.disk.put(path, piece, append=True)
-        clock.sleep(1.0)
+        clock.sleep(0.1)
         self.rotated(pieces)
-        clock.sleep(2.0)
+        clock.sleep(0.2)  # the driver looks at its files every 0.01 s
         loop.stop()
 
     def rotated(self, pieces: int) -> bool:
@@ -290,19 +300,20 @@ class Course:
     def harm(self, fault: Fault) -> bool:
         """Do to files what is done while no driver runs; whether there was something to do."""
         if isinstance(fault, Damage):
-            done = damage(self.world, fault)
+            done = damage(self.world, self.check, fault)
         elif isinstance(fault, Replaced):
             done = replace(self.world, self.scenario, self.check, fault.kind, fault.choice)
         else:
             return True
         return self.harmed(done)
 
-    def harmed(self, done: tuple[str, Undo] | None) -> bool:
+    def harmed(self, done: tuple[str, Undo | None] | None) -> bool:
         if done is None:
             return False
         told, undo = done
         self.report.story.append(told)
-        self.undo.append(undo)
+        if undo is not None:
+            self.undo.append(undo)
         return True
 
     def judge(self, ended: Ended) -> None:

@@ -14,7 +14,7 @@ from tidegate.testing.simulation.world import World
 Undo = Callable[[], None]
 
 
-def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
+def damage(world: World, check: Check, fault: Damage) -> tuple[str, Undo | None] | None:
     """Damage a file of the checkpoint, or of what is staged; None where there is none."""
     disk = world.disk
     staged = [p for p in disk.files(OUT) if "/_staging/" in p]
@@ -22,7 +22,21 @@ def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
     found = [p for p in found if disk.read(p)]
     if not found:
         return None
-    path = found[int(fault.choice * len(found))]
+    return damaged(world, check, found[int(fault.choice * len(found))], fault)
+
+
+def damaged(world: World, check: Check, path: str, fault: Damage) -> tuple[str, Undo | None]:
+    """Damage a file; it is repaired when a run was refused, but not where no run would be."""
+    goes = check.goes_with(path)
+    if goes is None:
+        return _damaged(world, path, fault)
+    check.let_go.append(goes)
+    told, _ = _damaged(world, path, fault)
+    return f"{told}, and with it batches {sorted(goes)}", None
+
+
+def _damaged(world: World, path: str, fault: Damage) -> tuple[str, Undo]:
+    disk = world.disk
     content, changed = disk.read(path), disk.status(path).modified_ns
     if fault.kind == "remove":
         disk.remove(path)

@@ -1,4 +1,10 @@
-"""A whole simulated course from one seed: query, data, and lives of a driver with their faults."""
+"""A whole simulated course from one seed: query, data, and lives of a driver with their faults.
+
+A course has a query of one to three steps or one of those that have everything, one or two streams
+of one or two sources, each of 10 to 30 rows, and as many starts of a driver as faults and one more.
+A driver whose fault does not strike is often stopped after some batches, so that those after it
+have work left; the batches are the smaller the more starts there are.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +28,8 @@ from tidegate.testing.simulation.fault import Fails
 MOST_INSTANCES = 4
 STEPS_OF_A_BATCH = 160
 MOST_REQUESTS = 8
+MOST_BATCHES = 6
+"""Of the whole input in a course without faults; with faults there are some more."""
 LONG_US = 3_600_000_000
 """Longer than any course: all states are kept."""
 
@@ -31,7 +39,7 @@ class Start:
     """One start of a driver, and what goes wrong in it; None where nothing does.
 
     `asked` says by its batches whether somebody asks for other owners of buckets: what a generator
-    with that seed draws.
+    with that seed draws. After so many `batches` of its own somebody stops it, None for never.
     """
 
     batch_rows: int
@@ -43,6 +51,7 @@ class Start:
     asked: tuple[int | None, ...] = ()
     handover: str = handover.AUTO
     keep_us: int | None = None
+    batches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,16 +105,20 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
     keeping = random.Random(f"keep {seed}")
     kept = keeping.choice(((None,), (LONG_US,), (None, LONG_US, 2_000)))
     for number in range(faults + 1):
-        start = _with_requests(_start(chance, rows), random.Random(f"requests {seed} {number}"))
+        start = _start(chance, rows, faults)
+        start = _with_requests(start, random.Random(f"requests {seed} {number}"))
         start = replace(start, keep_us=keeping.choice(kept))
-        length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
+            end = None if 3 * number > 2 * faults else 1
+            stop = random.Random(f"stop {seed} {number}").choice((1, 1, 2, 3, end))
+            length = STEPS_OF_A_BATCH * min(stop or MOST_BATCHES, faults + 1 - number)
             drawn = fault.drawn(chance, length, kinds)
             if isinstance(drawn, Refuses) and format != CALLED:
                 drawn = Fails(chance.randint(1, 60), errno.EIO, "/out")
             if isinstance(drawn, Rotated) and not follow:
                 drawn = Replaced(chance.randint(1, max(2, length)), "longer", drawn.choice)
-            start = replace(start, follow=follow, fault=drawn)
+            stop = None if isinstance(drawn, Rotated) else stop
+            start = replace(start, follow=follow, fault=drawn, batches=stop)
         starts.append(start)
     return Scenario(
         seed,
@@ -117,8 +130,8 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
     )
 
 
-def _start(chance: random.Random, rows: int) -> Start:
-    batches = chance.randint(2, 6)
+def _start(chance: random.Random, rows: int, faults: int) -> Start:
+    batches = chance.randint(2, MOST_BATCHES) + faults // 2
     switches = {chance.randrange(6): chance.randint(1, MOST_INSTANCES) for _ in range(2)}
     return Start(
         batch_rows=max(1, rows // batches),

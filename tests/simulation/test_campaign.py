@@ -17,13 +17,13 @@ BLOCKS = 400 if LONG else 13
 """In long mode more than ten thousand faults happen, else more than three hundred."""
 
 LEAST_FAULTS = 8
-"""In a block, so that none passes without any; on average there are 25."""
+"""In a block, so that none passes without any; on average there are 31."""
 
 LEAST_REQUESTS = 2
-"""In a block for other owners of buckets; on average there are 10."""
+"""In a block for other owners of buckets; on average there are 15."""
 
 LEAST_AHEAD = 2
-"""In a block jobs whose map tasks ran beside the batch before; on average there are 20, and 5 more
+"""In a block jobs whose map tasks ran beside the batch before; on average there are 26, and 5 more
 whose map tasks ran for nothing, because a switch came between."""
 
 

@@ -162,3 +162,30 @@ def test_each_sync_of_a_folder_is_needed(place: str) -> None:
                 lost += 1
                 break
     assert lost, f"nothing is lost without syncing {place}"
+
+
+@pytest.mark.parametrize("folder", ["/out", "/out/_late", "/out/_rejected"])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_killed_run_has_moved_is_durable_after_the_next_start(
+    folder: str, seed: int
+) -> None:
+    """It is killed between the move and the sync of its name; later batches may have no rows."""
+    run, newest = Run(), BatchId(2)
+    with World(f"moved {seed}").entered() as world:
+        world.disk.put("/commit", b"")
+        process, future = world.begin("driver", run)
+
+        def kill(operation: str, path: str) -> None:
+            moved = f"{folder}/batch={newest:08d}/" in "".join(world.disk.files(folder))
+            if operation == "sync_folder" and path == folder and moved:
+                world.kill(process)
+                world.schedule.check()
+
+        world.disk.fail = kill
+        world.schedule.run(future.done)
+        world.disk.fail = lambda operation, path: None
+        assert len(run.committed) == BATCHES
+        assert run.published < newest
+        live(world, run, None)
+        world.power_loss()
+        check(world, run)

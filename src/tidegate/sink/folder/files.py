@@ -191,6 +191,7 @@ class FileSink:
             if is_there(place):
                 self._check_published(batch, receipts)
                 self._write_ledger(batch, receipts)
+                self._settle(batch)
             else:
                 self._check_staged(batch, receipts)
                 if batch != self._begun:
@@ -203,6 +204,8 @@ class FileSink:
                 self._write_ledger(batch, receipts)
                 disk.current().replace(aside, place)
                 disk.current().sync_folder(self.path)
+                if batch != self._begun:
+                    self._settle(batch)
         except OSError as error:
             raise SinkError(
                 str(place),
@@ -316,6 +319,16 @@ class FileSink:
                 path = self.sides / side / batch_folder(batch) / os.path.basename(receipt.name)
             found.append((path, receipt))
         return found
+
+    def _settle(self, batch: BatchId) -> None:
+        """Make durable what an earlier try has moved into place, perhaps without syncing it.
+
+        A run that was killed in between leaves a batch that can be seen, and would be lost with the
+        power, although nothing is aside any more from which it could come again.
+        """
+        for folder in (self.path, *(self.sides / side for side in SIDES)):
+            if is_there(folder / batch_folder(batch)):
+                disk.sync_above(folder / batch_folder(batch))
 
     def _move_side(self, batch: BatchId, receipts: Sequence[Receipt], side: str) -> None:
         """Move a side output into its place, durably.

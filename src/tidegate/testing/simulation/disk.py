@@ -13,8 +13,7 @@ import glob
 import io
 import os
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -79,10 +78,10 @@ class SimDisk:
     # What the engine does with it
 
     def status(self, path: Path) -> Status:
-        with self._operation("status", path):
-            node = self._node(path)
-            size = len(node.data) if isinstance(node, File) else 0
-            return Status(size, node.modified_ns, node.inode, isinstance(node, SimulatedFolder))
+        self._operation("status", path)
+        node = self._node(path)
+        size = len(node.data) if isinstance(node, File) else 0
+        return Status(size, node.modified_ns, node.inode, isinstance(node, SimulatedFolder))
 
     def is_link(self, path: Path) -> bool:
         return False
@@ -91,8 +90,8 @@ class SimDisk:
         return True
 
     def names(self, folder: Path) -> list[str]:
-        with self._operation("names", folder):
-            return self._names(folder)
+        self._operation("names", folder)
+        return self._names(folder)
 
     def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
         top = os.fspath(folder)
@@ -106,119 +105,119 @@ class SimDisk:
             yield from self.walk(os.path.join(top, name))
 
     def matching(self, pattern: str) -> list[str]:
-        with self._operation("names", pattern):
-            base = pattern
-            while glob.has_magic(base):
-                base = os.path.dirname(base)
-            return [p for p in self._below(base or ".") if matches(p, pattern)]
+        self._operation("names", pattern)
+        base = pattern
+        while glob.has_magic(base):
+            base = os.path.dirname(base)
+        return [p for p in self._below(base or ".") if matches(p, pattern)]
 
     def open(self, path: Path) -> IO[bytes]:
-        with self._operation("open", path):
-            return io.BytesIO(self._file(path).data)
+        self._operation("open", path)
+        return io.BytesIO(self._file(path).data)
 
     def open_arrow(self, path: Path) -> pa.NativeFile:
-        with self._operation("open", path):
-            return pa.BufferReader(self._file(path).data)
+        self._operation("open", path)
+        return pa.BufferReader(self._file(path).data)
 
     def map(self, path: Path) -> pa.Buffer:
-        with self._operation("map", path):
-            return pa.py_buffer(self._file(path).data)
+        self._operation("map", path)
+        return pa.py_buffer(self._file(path).data)
 
     def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
-        with self._operation("create", path):
-            folder, name = self._place(path)
-            if name in folder.names:
-                raise _error(errno.EEXIST, path)
-            self._inodes += 1
-            file = File(self._inodes, self._now_ns())
-            self._change(Named(file, gained=(folder, name)))
-            writing = _Writing(self, os.fspath(path), file, self._schedule.process)
-            return cast(IO[bytes], writing)
+        self._operation("create", path)
+        folder, name = self._place(path)
+        if name in folder.names:
+            raise _error(errno.EEXIST, path)
+        self._inodes += 1
+        file = File(self._inodes, self._now_ns())
+        self._change(Named(file, gained=(folder, name)))
+        writing = _Writing(self, os.fspath(path), file, self._schedule.process)
+        return cast(IO[bytes], writing)
 
     def sync(self, file: IO[bytes]) -> None:
         writing = cast(_Writing, file)
         writing.flush()
-        with self._operation("sync", writing.path):
-            writing.file.synced = writing.file.data
+        self._operation("sync", writing.path)
+        writing.file.synced = writing.file.data
 
     def sync_file(self, path: Path) -> None:
-        with self._operation("sync", path):
-            file = self._file(path)
-            file.synced = file.data
+        self._operation("sync", path)
+        file = self._file(path)
+        file.synced = file.data
 
     def sync_folder(self, path: Path) -> None:
-        with self._operation("sync_folder", path):
-            folder = self._folder(path)
-            for change in [c for c in self._pending if c.folder is folder]:
-                self._settle(change)
+        self._operation("sync_folder", path)
+        folder = self._folder(path)
+        for change in [c for c in self._pending if c.folder is folder]:
+            self._settle(change)
 
     def replace(self, source: Path, target: Path) -> None:
-        with self._operation("replace", target):
-            (old, name), (new, wanted) = self._place(source), self._place(target)
-            if name not in old.names:
-                raise _error(errno.ENOENT, source)
-            node, there = old.names[name], new.names.get(wanted)
-            if there is node:
-                return  # two names of one file stay, as POSIX has it
-            if isinstance(node, SimulatedFolder) and new in folders_seen(node):
-                raise _error(errno.EINVAL, target)
-            if isinstance(there, SimulatedFolder) and not isinstance(node, SimulatedFolder):
-                raise _error(errno.EISDIR, target)
-            if isinstance(there, SimulatedFolder) and there.names:
-                raise _error(errno.ENOTEMPTY, target)
-            if isinstance(there, File) and isinstance(node, SimulatedFolder):
-                raise _error(errno.ENOTDIR, target)
-            self._change(Named(node, gained=(new, wanted), lost=(old, name)))
+        self._operation("replace", target)
+        (old, name), (new, wanted) = self._place(source), self._place(target)
+        if name not in old.names:
+            raise _error(errno.ENOENT, source)
+        node, there = old.names[name], new.names.get(wanted)
+        if there is node:
+            return  # two names of one file stay, as POSIX has it
+        if isinstance(node, SimulatedFolder) and new in folders_seen(node):
+            raise _error(errno.EINVAL, target)
+        if isinstance(there, SimulatedFolder) and not isinstance(node, SimulatedFolder):
+            raise _error(errno.EISDIR, target)
+        if isinstance(there, SimulatedFolder) and there.names:
+            raise _error(errno.ENOTEMPTY, target)
+        if isinstance(there, File) and isinstance(node, SimulatedFolder):
+            raise _error(errno.ENOTDIR, target)
+        self._change(Named(node, gained=(new, wanted), lost=(old, name)))
 
     def link(self, source: Path, target: Path) -> None:
-        with self._operation("link", target):
-            node, (folder, name) = self._node(source), self._place(target)
-            if name in folder.names:
-                raise _error(errno.EEXIST, target)
-            if isinstance(node, SimulatedFolder):
-                raise _error(errno.EPERM, source)
-            self._change(Named(node, gained=(folder, name)))
+        self._operation("link", target)
+        node, (folder, name) = self._node(source), self._place(target)
+        if name in folder.names:
+            raise _error(errno.EEXIST, target)
+        if isinstance(node, SimulatedFolder):
+            raise _error(errno.EPERM, source)
+        self._change(Named(node, gained=(folder, name)))
 
     def unlink(self, path: Path) -> None:
-        with self._operation("unlink", path):
-            folder, name = self._place(path)
-            self._change(Named(self._file(path), lost=(folder, name)))
+        self._operation("unlink", path)
+        folder, name = self._place(path)
+        self._change(Named(self._file(path), lost=(folder, name)))
 
     def make_folder(self, path: Path, mode: int = 0o777) -> None:
-        with self._operation("make_folder", path):
-            folder, name = self._place(path)
-            if name in folder.names:
-                raise _error(errno.EEXIST, path)
-            self._inodes += 1
-            made = SimulatedFolder(self._inodes, self._now_ns())
-            self._change(Named(made, gained=(folder, name)))
+        self._operation("make_folder", path)
+        folder, name = self._place(path)
+        if name in folder.names:
+            raise _error(errno.EEXIST, path)
+        self._inodes += 1
+        made = SimulatedFolder(self._inodes, self._now_ns())
+        self._change(Named(made, gained=(folder, name)))
 
     def remove_folder(self, path: Path) -> None:
-        with self._operation("remove_folder", path):
-            folder, name = self._place(path)
-            node = self._folder(path)
-            if node.names:
-                raise _error(errno.ENOTEMPTY, path)
-            self._change(Named(node, lost=(folder, name)))
+        self._operation("remove_folder", path)
+        folder, name = self._place(path)
+        node = self._folder(path)
+        if node.names:
+            raise _error(errno.ENOTEMPTY, path)
+        self._change(Named(node, lost=(folder, name)))
 
     def claim(self, path: Path, holder: bytes) -> SimClaim:
-        with self._operation("claim", path):
-            if not self.locks:
-                raise _error(errno.ENOLCK, path)
-            folder, name = self._place(path)
-            if name not in folder.names:
-                self._inodes += 1
-                made = File(self._inodes, self._now_ns())
-                self._change(Named(made, gained=(folder, name)))
-            file = self._file(path)
-            if file.inode in self._claims:
-                raise _error(errno.EAGAIN, path)
-            file.data = holder
-            self._claims[file.inode] = (self._schedule.process, holder)
-            claim = SimClaim(self, file.inode)
-            if self._schedule.process is not None:
-                self._schedule.process.at_death.append(claim.let_go)
-            return claim
+        self._operation("claim", path)
+        if not self.locks:
+            raise _error(errno.ENOLCK, path)
+        folder, name = self._place(path)
+        if name not in folder.names:
+            self._inodes += 1
+            made = File(self._inodes, self._now_ns())
+            self._change(Named(made, gained=(folder, name)))
+        file = self._file(path)
+        if file.inode in self._claims:
+            raise _error(errno.EAGAIN, path)
+        file.data = holder
+        self._claims[file.inode] = (self._schedule.process, holder)
+        claim = SimClaim(self, file.inode)
+        if self._schedule.process is not None:
+            self._schedule.process.at_death.append(claim.let_go)
+        return claim
 
     # What happens to it
 
@@ -303,26 +302,25 @@ class SimDisk:
 
     # How it does it
 
-    @contextmanager
-    def _operation(self, name: str, path: Path) -> Iterator[None]:
+    def _operation(self, name: str, path: Path) -> None:
+        """Every operation begins with this: here others run, and faults strike."""
         self._schedule.step(f"disk {name}")
         self._schedule.check()
         self.operations += 1
         self.fail(name, os.fspath(path))
-        yield
 
     def _write(self, writing: _Writing, data: bytes) -> None:
-        with self._operation("write", writing.path):
-            data = self.written(writing.path, data)
-            room = self.room_bytes
-            if room is not None:
-                data, rest = data[:room], data[room:]
-                self.room_bytes = room - len(data)
-            writing.file.data += data
-            writing.file.modified_ns = self._now_ns()
-            self._files[writing.file.inode] = writing.file
-            if room is not None and rest:
-                raise _error(errno.ENOSPC, writing.path)
+        self._operation("write", writing.path)
+        data = self.written(writing.path, data)
+        room = self.room_bytes
+        if room is not None:
+            data, rest = data[:room], data[room:]
+            self.room_bytes = room - len(data)
+        writing.file.data += data
+        writing.file.modified_ns = self._now_ns()
+        self._files[writing.file.inode] = writing.file
+        if room is not None and rest:
+            raise _error(errno.ENOSPC, writing.path)
         self._schedule.check()
 
     def _change(self, change: Named) -> None:
@@ -347,9 +345,9 @@ class SimDisk:
     def _now_ns(self) -> int:
         return BEGIN_NS + round(self._schedule.clock.now() * 1e9)
 
-    def _node(self, path: Path) -> Node:
+    def _node(self, path: Path, parts: Sequence[str] | None = None) -> Node:
         node: Node = self._root
-        for part in parts_of(path):
+        for part in parts_of(path) if parts is None else parts:
             if isinstance(node, File):
                 raise _error(errno.ENOTDIR, path)
             if part not in node.names:
@@ -363,15 +361,15 @@ class SimDisk:
             raise _error(errno.EISDIR, path)
         return node
 
-    def _folder(self, path: Path) -> SimulatedFolder:
-        node = self._node(path)
+    def _folder(self, path: Path, parts: Sequence[str] | None = None) -> SimulatedFolder:
+        node = self._node(path, parts)
         if isinstance(node, File):
             raise _error(errno.ENOTDIR, path)
         return node
 
     def _place(self, path: Path) -> tuple[SimulatedFolder, str]:
         *above, name = parts_of(path)
-        return self._folder("/" + "/".join(above)), name
+        return self._folder(path, above), name
 
     def _names(self, folder: Path) -> list[str]:
         names = list(self._folder(folder).names)

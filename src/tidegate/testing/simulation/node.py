@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tidegate.storage.disk import Path
 
@@ -101,8 +102,13 @@ def _holds(node: Node, gained: tuple[SimulatedFolder, str] | None) -> bool:
     return gained is None and isinstance(node, SimulatedFolder) and bool(node.synced)
 
 
-def parts_of(path: Path) -> list[str]:
-    return [part for part in os.path.abspath(path).split("/") if part]
+def parts_of(path: Path) -> tuple[str, ...]:
+    return _parts_of(os.path.abspath(path) if not os.path.isabs(path) else os.fspath(path))
+
+
+@lru_cache(4096)
+def _parts_of(path: str) -> tuple[str, ...]:
+    return tuple(part for part in os.path.normpath(path).split("/") if part)
 
 
 def files_below(path: str, folder: SimulatedFolder) -> Iterator[str]:
