@@ -1,4 +1,4 @@
-"""WITH LATENCY: a target for the delay of results, for the policy `auto`."""
+"""WITH LATENCY: a target for the delay of results, for the policy `auto`; ERROR adds `kept`."""
 
 from __future__ import annotations
 
