@@ -379,13 +379,14 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 def write_report(name: str, content: Mapping[str, Any]) -> None:
     """Write results/NAME.json: the content after command, date, versions, machine and load.
 
+    Of a command, absolute paths are left out: they are of one machine.
     Of what docs/papers/ show, it is noted which state of the package was measured.
     """
     import paper_index
 
     packages = ("pyspark", "pyarrow", "numpy", "numba")
     report = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *("FOLDER" if of[:1] == "/" else of for of in sys.argv)]),
         **origin(),
         "versions": {
             "tidegate": version("tidegate"),
