@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -107,8 +106,7 @@ def main() -> None:
         said = ", ".join(f"{what} {value:.3g}" for what, value in found[name].items())
         print(f"{name}: {said}", flush=True)
     if given.file is None:
-        words = ["FOLDER" if word == given.real else word for word in sys.argv]
-        told = {"command": " ".join(["python", *words]), "window": given.window, "top": TOP}
+        told = {"window": given.window, "top": TOP}
         name = "concept_drift" if given.real is None else "concept_drift-real"
         write_report(name, {**told, "streams": found})
 

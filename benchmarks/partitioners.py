@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -126,10 +125,8 @@ def measure(arguments: argparse.Namespace) -> None:
     found["memory_mb"] = {str(n): partition_balance.memory(keys, n) for n in arguments.instances}
     found["sketch"] = {str(n): partition_balance.sketched(keys, n) for n in arguments.instances}
     sizes = {"window_rows": arguments.window_rows, "windows": WINDOWS, "fine_keys": keys}
-    words = ["FOLDER" if word == arguments.real else word for word in sys.argv]
-    told = {"command": " ".join(["python", *words]), **sizes}
-    told |= {"deciding_sources": partition_balance.SOURCES, **rounded(found)}
-    write_report(REPORT, told)
+    told = {"deciding_sources": partition_balance.SOURCES, **rounded(found)}
+    write_report(REPORT, {**sizes, **told})
 
 
 def of_case(arguments: argparse.Namespace) -> dict[str, Any]:
