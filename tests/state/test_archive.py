@@ -217,6 +217,28 @@ def test_a_damaged_file_of_the_archive_lets_its_batches_go(tmp_path: Path) -> No
     assert not any(again.store.has(name) for name in (first, *spare))
 
 
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_before_a_damaged_file_of_the_archive_stay_whole(
+    damage: str, number: int, seed: int, tmp_path: Path
+) -> None:
+    """Whether another file of the archive comes after it, or none."""
+    store = Store.open(str(tmp_path))
+    store.create({"q": 1})
+    run = Run(store, seed, keep_us=1_000)
+    for _ in range(12):
+        run.batch()
+    name = sorted(store.files.names("archive"))[number]
+    (tmp_path / name).write_bytes(b"{}") if damage == "cut" else (tmp_path / name).unlink()
+    again = Store.open(str(tmp_path))
+    Run(again, keep_us=1_000)
+    past = PastStates(again)
+    assert past.batches == [b for b in range(12) if b not in range(3 * number, 3 * number + 3)]
+    for batch in past.batches:
+        again.check_present(past.of(batch))
+
+
 def test_a_state_that_is_not_there_is_refused_with_those_that_are(store: Store) -> None:
     run = Run(store)
     for _ in range(40):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import StateError
 from tidegate.remote.folder import Entry
-from tidegate.state.archive.file import archive_files, sound_archive, write_archive
+from tidegate.state.archive.file import ArchiveFile, archive_files, sound_archive, write_archive
 from tidegate.state.leftover import outdated
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import archived_batches, manifest_name, manifest_number
@@ -113,17 +113,20 @@ def archived(
 ) -> tuple[list[Manifest], frozenset[str]]:
     """The manifests older than `kept` in no archive, and the files that all older states need.
 
-    A damaged file counts as gone: nobody can go back to its batches, and a run is not refused.
+    A damaged file counts as gone: nobody can go back to its batches, and a run is not refused. The
+    batches before it stay whole.
     """
     names = [entry.name for entry in listed]
     spans = {name: span for name in names if (span := archived_batches(name)) is not None}
     needed: set[str] = set()
-    for name in spans:
+    sound: list[tuple[range, ArchiveFile]] = []
+    for name, span in spans.items():
         file = sound_archive(store.files, name)
         if file is None:
             _log.warning(_DAMAGED, store.files.full(name))
         else:
             needed |= {name, *file.spare}
+            sound.append((span, file))
     last = max((span[-1] for span in spans.values()), default=-1)
     numbers = [n for name in names if (n := manifest_number(name)) is not None]
     older = [n for n in sorted(numbers) if kept and n < kept[0].number]
@@ -132,6 +135,12 @@ def archived(
     loose = rows[-1] if rows and kept[0].at_us and rows[-1][-1].batch == kept[0].batch - 1 else []
     for manifest in loose:
         needed |= {manifest_name(manifest.number), *manifest.names()}
+    followed = {m.batch for m in (*loose, *kept)} | {span.start for span, _ in sound}
+    for span, file in sound:
+        if (
+            span.stop not in followed
+        ):  # what it shares with the batches that are gone is spare there
+            needed |= file.manifests()[-1].names()
     return loose, frozenset(needed)
 
 
