@@ -78,6 +78,7 @@ def replace(
 ) -> tuple[str, Undo] | None:
     """Put another file in the place of one that was begun and not consumed."""
     disk, begun = world.disk, sorted(check.begun())
+    begun = [path for path in begun if path in disk.files("/in")]  # else it is gone already
     if not begun:
         return None
     path = begun[int(choice * len(begun))]
