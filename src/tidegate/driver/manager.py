@@ -54,7 +54,7 @@ class Manager:
         cadence: Callable[[BatchCadence | None], object] | None = None,
         split: Callable[[bool], object] | None = None,
     ) -> None:
-        self._policy = policy
+        self._decide_by(policy)
         self._shed = shed
         self._cadence = cadence
         self._split = split
@@ -72,6 +72,11 @@ class Manager:
         self.remark: str | None = None
         """The policy's remark about the query, if any."""
 
+    def _decide_by(self, policy: Policy) -> None:
+        self._policy = policy
+        # To ask whether an object has a protocol's methods takes long, and each batch needs it.
+        self._explains = policy if isinstance(policy, Explaining) else None
+
     def status(self) -> dict[str, Any]:
         """The policy's name, its failure and its remark, as plain data."""
         told = {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
@@ -83,8 +88,8 @@ class Manager:
 
     def explained(self) -> dict[str, Any] | None:
         """The policy's aim and its decisions; None if it does not explain itself."""
-        policy = self._policy
-        if not isinstance(policy, Explaining):
+        policy = self._explains
+        if policy is None:
             return None
         return policy.told(self._memory if policy.name == self._remembers else {})
 
@@ -96,7 +101,7 @@ class Manager:
     @property
     def sheds(self) -> bool:
         """Whether the policy chooses the share to shed, in place of the backlog rule."""
-        return isinstance(self._policy, Explaining) and self._policy.sheds
+        return self._explains is not None and self._explains.sheds
 
     def use(self, policy: Policy) -> None:
         """Let another policy decide from the next batch on.
@@ -104,7 +109,7 @@ class Manager:
         Batches and partitioners are as the user asked for them again: the other policy may know
         nothing of what this one has changed.
         """
-        self._policy = policy
+        self._decide_by(policy)
         if self._cadence is not None:
             self._cadence(None)
         if self._split is not None:

@@ -47,9 +47,9 @@ class SimulatedFault:
     """From `at_s` for `seconds` something is wrong.
 
     A `slow` instance takes `times` as long, and as much CPU time. A `stalled` one takes as long by
-    the clock alone: its host gives it a part of the time. A `pause` adds its seconds to one batch,
-    and a `retry` has one batch done twice. With a `start` a run begins, and its first batch takes
-    so much longer.
+    the clock alone: its host gives it a part of the time. With `reading`, map tasks do. A `pause`
+    adds its seconds to one batch, and a `retry` has one batch done twice. With a `start` a run
+    begins, and its first batch takes so much longer.
     """
 
     kind: str
@@ -212,8 +212,8 @@ class SimulatedState:
             weights = np.full(_BUCKETS, (1 + query.merging) / _BUCKETS)
         buckets = cpu_s * weights
         owners = self.mapping.owner_array
-        slow, paces = np.ones(self.mapping.instances), np.ones(self.mapping.instances)
-        lasting = {"slow": slow, "stalled": paces}
+        slow, paces, reading = np.ones((3, self.mapping.instances))
+        lasting = {"slow": slow, "stalled": paces, "reading": reading}
         extra_s, disturbed, done = 0.0, None, set(self.done)
         for place, fault in enumerate(query.faults):
             longer = lasting.get(fault.kind)
@@ -229,6 +229,7 @@ class SimulatedState:
         )
         tuple_s = query.tuple_s * (1 - query.beside_saved * self.share)
         tuple_s += query.sieve_s if self.share else 0.0
+        tuple_s *= float(reading.max())
         seconds = query.batch_s + tuple_s * tuples + float((busy * paces).max()) + extra_s
         seconds += query.switch_s if self.switched else 0.0
         end_s = start_s + seconds

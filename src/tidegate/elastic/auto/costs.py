@@ -8,7 +8,7 @@ batch and a part for each tuple. A dozen numbers, so that they fit any manifest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import sqrt
 
 _HALF_LIFE_S = 5.0
@@ -64,7 +64,7 @@ class UnitCosts:
 
     def faded(self, part: float) -> UnitCosts:
         """The same, of which batches so far count only so much beside later ones."""
-        batches, units, cpu_s, off, *sums = astuple(self)
+        batches, units, cpu_s, off, *sums = vars(self).values()
         return UnitCosts(batches, units * part, cpu_s * part, off, *(one * part for one in sums))
 
     @property
@@ -113,7 +113,7 @@ class UnitCosts:
         return self.beside_batch_s + self.beside_tuple_s * tuples
 
     def recorded(self) -> list[float]:
-        return [float(f"{value:.9g}") for value in astuple(self)]
+        return [float(f"{value:.9g}") for value in vars(self).values()]
 
     @staticmethod
     def restored(recorded: Sequence[float]) -> UnitCosts:

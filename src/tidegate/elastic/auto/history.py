@@ -25,7 +25,7 @@ from tidegate.model.operation import Operation
 
 _PAUSE_S, _PAUSE_TIMES, _MOST_PAUSES = 0.3, 5.0, 3
 """A batch in which so much more passed beside its work than was expected had a pause; but not so
-many in a row."""
+many in a row, nor several for longer than `_MOST_LAG_S`: that is how the query runs now."""
 
 _WARM_UP_S = 5.0
 """So long after a run began, and after its first windows closed, code is loaded and compiled."""
@@ -40,9 +40,9 @@ _PACE_HALF_LIFE_S, _MOST_PACE, _SLOWED = 4.0, 3.0, 1.6
 """What an instance took longer than others counts half after so long, and up to so many times: a
 pause of a few seconds does not make it slow, which it is from so many times on."""
 
-_LAGS, _MUCH, _MOST_LAG_S = 2.0, 0.2, 8.0
+_LAGS, _MUCH, _MOST_LAG_S, _LEAST_LAG_S = 2.0, 0.2, 8.0, 4.0
 """An instance lags that takes so many times as long as others, and that is so much of the batch:
-whether it pauses or has become slow shows in this time."""
+whether it pauses or has become slow shows in this time at most, and no sooner than in the last."""
 
 _STARTING = 0.1
 """What a batch of a start-up counts at its end, as a part of another."""
@@ -78,13 +78,10 @@ class KnownSubquery:
         operation = seen.operation or Operation("subquery")
         sample = seen.sample()
         busy = [load.cpu_s for load in seen.instances]
-        # What an instance waits longer than others is no time of the driver.
-        waits_s = max(s * pace for s, pace in zip(busy, _paces(seen), strict=True)) - max(busy)
-        overhead_s = max(sample.overhead_s - waits_s, 0.0)
         left, beside_left = 1 - saving.saved * share, 1 - saving.beside_saved * share
         units = sample.comparisons if operation.scans else seen.taken * left
         costs = self.costs.after(
-            units, sample.cpu_s, seen.taken * beside_left, overhead_s, seen.period_s
+            units, sample.cpu_s, seen.taken * beside_left, _beside_s(seen), seen.period_s
         )
         whole = float(seen.buckets.sum())
         if whole <= 0 or not any(busy):
@@ -107,8 +104,11 @@ class KnownSubquery:
         share = max(_SMOOTHED, 1 - 0.5**seen.period_s)
         before = dict(enumerate(self.lags))
         found = []
-        for instance, pace in enumerate(_paces(seen)):
+        for instance, (pace, ratio) in enumerate(zip(_paces(seen), _ratios(seen), strict=True)):
             long, late = before.get(instance, (0.0, 0.0))
+            if pace < _SLOWED <= ratio:
+                found.append((long, late))  # it had too little to do to tell
+                continue
             now = log(min(pace, _MOST_PACE))
             found.append((now + kept * (long - now), late + share * (now - late)))
         return replace(self, lags=tuple(found))
@@ -158,14 +158,25 @@ def _is_measured(seen: Observation) -> bool:
     return all(isfinite(s) and s >= 0 for s in times)
 
 
-def _paces(seen: Observation) -> list[float]:
-    """By instance, how many times as long as most others it takes, where that is much."""
+def _ratios(seen: Observation) -> list[float]:
+    """By instance, how many times as long as most others it takes."""
     usual = sorted(load.pace for load in seen.instances)[(len(seen.instances) - 1) // 2]
-    paces = [max(load.pace / usual, 1.0) for load in seen.instances]
+    return [max(load.pace / usual, 1.0) for load in seen.instances]
+
+
+def _paces(seen: Observation) -> list[float]:
+    """The same, where that is much of the batch."""
     return [
-        pace if load.cpu_s * (pace - 1) >= _MUCH * seen.seconds else 1.0
-        for load, pace in zip(seen.instances, paces, strict=True)
+        ratio if load.cpu_s * (ratio - 1) >= _MUCH * seen.seconds else 1.0
+        for load, ratio in zip(seen.instances, _ratios(seen), strict=True)
     ]
+
+
+def _beside_s(seen: Observation) -> float:
+    """What a batch took beside its instances: the time that one waits longer than others is its."""
+    busy = [load.cpu_s for load in seen.instances]
+    waits_s = max(s * pace for s, pace in zip(busy, _paces(seen), strict=True)) - max(busy)
+    return max(seen.sample().overhead_s - waits_s, 0.0)
 
 
 @dataclass(frozen=True)
@@ -173,10 +184,11 @@ class KnownQuery:
     """All subqueries by name. Grows with them, and by no batch.
 
     `at_s` is the time since the first batch, `epochs` those of the newest one. `beside_s` is what
-    batches take beside their work, lately, and `pauses` how many had a pause in a row. `latency_s`
-    is the longest of the interval at hand. `seen` is the newest batch, `clean` whether nothing
-    disturbed it. Until `warm_s` batches are those of a start-up; `closing` says whether this run
-    has closed windows. `lag_s` is for how long an instance has lagged.
+    batches take beside their work, lately; `pauses` is how many had a pause in a row, and
+    `paused_s` for how long. `latency_s` is the longest of the interval at hand. `seen` is the
+    newest batch, `clean` whether nothing disturbed it. Until `warm_s` batches are those of a
+    start-up; `closing` says whether this run has closed windows. `lag_s` is for how long an
+    instance has lagged.
     """
 
     subqueries: Mapping[str, KnownSubquery] = field(default_factory=dict)
@@ -184,6 +196,7 @@ class KnownQuery:
     epochs: tuple[int, ...] = ()
     beside_s: float | None = None
     pauses: int = 0
+    paused_s: float = 0.0
     latency_s: float | None = None
     warm_s: float = 0.0
     closing: bool = False
@@ -200,21 +213,28 @@ class KnownQuery:
         first_time = begins or closing > self.closing
         warm_s = at_s + _WARM_UP_S if first_time else self.warm_s
         epochs = tuple(int(one.mapping.epoch) for one in seen)
-        beside_s = first.sample().overhead_s
+        beside_s = _beside_s(first)
         usual_s = self.beside_s
         paused = usual_s is not None and beside_s > _PAUSE_TIMES * self._usual_s(first) + _PAUSE_S
+        paused_s = self.paused_s + first.period_s if paused else 0.0
         paused = paused and self.pauses < _MOST_PAUSES
+        paused = paused and (not self.pauses or paused_s <= _MOST_LAG_S)
         clean = epochs == (self.epochs or epochs) and not paused and first.disturbed is None
-        lags = any(
-            known.lagging(one) for one in seen if (known := self.subqueries.get(one.subquery))
-        )
-        lag_s = self.lag_s + first.period_s if lags else 0.0
-        clean = clean and not 0 < lag_s <= _MOST_LAG_S and all(map(_is_measured, seen))
+        subqueries = self.subqueries
+        lagging = [
+            known.paced(one).paces
+            for one in seen
+            if (known := subqueries.get(one.subquery)) and known.lagging(one)
+        ]
+        lag_s = self.lag_s + first.period_s if lagging else 0.0
+        unsure_s = _LEAST_LAG_S if all(lagging) else _MOST_LAG_S
+        clean = clean and not 0 < lag_s <= unsure_s and all(map(_is_measured, seen))
         share = 0.0 if first.shed is None else first.shed.share
         saving, found = self.saving, {}
         if clean:
             first_known = self.subqueries.get(first.subquery, KnownSubquery())
-            saving = saving.after(seen, share, first_known.costs)
+            slow = any(known.paces for known in self.subqueries.values())
+            saving = saving.after(seen, share, first_known.costs, tells=not slow)
         for one in seen:
             known = self.subqueries.get(one.subquery, KnownSubquery())
             known = replace(known, rates=known.rates.after(ArrivalCounts.of(one))).paced(one)
@@ -229,6 +249,7 @@ class KnownQuery:
             epochs=epochs,
             beside_s=usual_s if clean else self.beside_s,
             pauses=self.pauses + 1 if paused else 0,
+            paused_s=paused_s if paused else 0.0,
             latency_s=max(late, default=None),
             warm_s=warm_s,
             closing=closing,
@@ -319,6 +340,7 @@ class KnownQuery:
             "epochs": list(self.epochs),
             "beside_s": self.beside_s,
             "pauses": self.pauses,
+            "paused_s": round(self.paused_s, 6),
             "latency_s": self.latency_s,
             "warm_s": round(self.warm_s, 6),
             "closing": self.closing,
@@ -337,6 +359,7 @@ class KnownQuery:
             epochs=tuple(recorded["epochs"]),
             beside_s=recorded["beside_s"],
             pauses=recorded["pauses"],
+            paused_s=recorded.get("paused_s", 0.0),
             latency_s=recorded["latency_s"],
             warm_s=recorded.get("warm_s", 0.0),
             closing=recorded.get("closing", True),

@@ -87,7 +87,8 @@ class Machine:
             memory = with_demand(self.goal, memory, seen, self._soon(memory, seen, before))
         memory = replace(memory, last=seen.unshed)
         if undo is not None:
-            return self._taken(memory, seen, undo, ())
+            back = weighed(judged, undo.kind, RemedyProposal(undo.setting))
+            return self._taken(memory, seen, undo, (*self._alternatives(memory, judged), back))
         if seen.at_s - memory.changed_s < APART_S:
             return memory, None
         allowed = self._case(memory, seen, seen.unshed).most_share()
@@ -304,7 +305,8 @@ class Machine:
         self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
     ) -> Handled:
         text = f"{why}: {_change(seen, to)}"
-        every = (weighed(case, kind, RemedyProposal(to)),)
+        stays = weighed(case, "nothing", RemedyProposal(case.standing))
+        every = (stays, weighed(case, kind, RemedyProposal(to)))
         return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
 
     def _taken(

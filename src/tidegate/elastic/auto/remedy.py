@@ -180,15 +180,16 @@ class AddAndShed:
     acts_on: ClassVar = _OF_INSTANCES
 
     def proposed(self, case: Case) -> RemedyProposal:
-        most = case.most_share()
-        shares = [share for share in SHARES if share <= most]
-        if not shares:
+        most, now = case.most_share(), case.seen.share
+        if most < SHARES[0]:
             return RemedyProposal(None, "nothing may be shed")
         lean = case.lean()
         if lean.cost < case.standing.cost:
             lean = replace(case.standing, share=0.0)
-        settings = [replace(lean, share=share) for share in shares]
-        found = next(filter(case.holds, settings), settings[-1])
+        # Without more instances a smaller share is no remedy: it would undo the last one.
+        least = 0.0 if lean.cost > case.standing.cost else now
+        settings = [replace(lean, share=share) for share in SHARES if least <= share <= most]
+        found = next(filter(case.holds, settings), settings[-1] if settings else case.standing)
         if (found.counts, found.share) == (case.standing.counts, case.standing.share):
             return RemedyProposal(None, "all of it is done already")
         return RemedyProposal(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -73,8 +73,18 @@ class Saving:
     def in_vain(self) -> bool:
         return self.longer >= _KNOWN
 
-    def after(self, every: Sequence[Observation], share: float, costs: UnitCosts) -> Saving:
-        """With one batch that nothing disturbed; `costs` are those of the batches before it."""
+    def after(
+        self,
+        every: Sequence[Observation],
+        share: float,
+        costs: UnitCosts,
+        *,
+        tells: bool = True,
+    ) -> Saving:
+        """With one batch that nothing disturbed; `costs` are those of the batches before it.
+
+        One with a slow instance tells nothing of what shedding saves: it is no batch like another.
+        """
         shed = every[0].shed
         if shed is None:
             return self
@@ -82,24 +92,20 @@ class Saving:
         if not self.seen:
             found = replace(found, saved=_LIKELY * by_tuple(every[0]))
         tuples, samples = every[0].taken, [one.sample() for one in every]
-        if tuples and share:
+        if tuples and share and tells:
             found = replace(found, longer=self.longer + 1 if self._took_longer(samples) else 0)
         if share != self.share:
             longer = found.longer if share else 0
+            found = found if self.share else found._with_costs(costs)
             return replace(found, share=share, turning=_TURNING, longer=longer)
         if self.turning and not found.in_vain:
             return replace(found, turning=self.turning - 1)
-        if not tuples:
+        if not tuples or not tells:
             return found
         cpu_s = sum(one.cpu_s for one in samples) / tuples
         if share == 0:
             before = self.tuple_s or cpu_s
-            return replace(
-                found,
-                tuple_s=before + _SMOOTHED * (cpu_s - before),
-                beside_tuple_s=costs.beside_tuple_s,
-                beside_batch_s=costs.beside_batch_s,
-            )
+            return replace(found, tuple_s=before + _SMOOTHED * (cpu_s - before))._with_costs(costs)
         if not self.tuple_s:
             return found
         beside_s = (samples[0].overhead_s - self.beside_batch_s) / tuples
@@ -110,6 +116,12 @@ class Saving:
             beside_saved=_nearer(self.beside_saved, beside_s, self.beside_tuple_s, share, weight),
             seen=min(self.seen + 1, 100),
             turning=0,
+        )
+
+    def _with_costs(self, costs: UnitCosts) -> Saving:
+        """With what is beside instances of batches in which nothing was shed, the newest too."""
+        return replace(
+            self, beside_tuple_s=costs.beside_tuple_s, beside_batch_s=costs.beside_batch_s
         )
 
     def _took_longer(self, samples: Sequence[BatchSample]) -> bool:
@@ -127,7 +139,7 @@ class Saving:
         return replace(self, half_error=half)
 
     def recorded(self) -> dict[str, Any]:
-        return asdict(self)
+        return dict(vars(self))
 
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> Saving:
