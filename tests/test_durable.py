@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import pytest
 
@@ -25,6 +25,10 @@ class Noting(disk.SystemDisk):
     def __init__(self, *failing: str) -> None:
         self.synced: Counter[str] = Counter()
         self._failing = failing
+
+    def sync(self, file: IO[bytes]) -> None:
+        self._note(file.name)
+        super().sync(file)
 
     def sync_file(self, path: disk.Path) -> None:
         self._note(path)
@@ -54,6 +58,16 @@ def test_writers_leave_their_syncs_to_who_gathers(tmp_path: Path) -> None:
         assert noting.synced == {"a": 1, "b": 1, tmp_path.name: 1}
         due.sync()
         assert noting.synced.total() == 3, "nothing is due any more"
+
+
+def test_a_file_that_replaces_one_is_synced_before(tmp_path: Path) -> None:
+    """A task that runs twice may end when its batch is over: nobody syncs its file then."""
+    (tmp_path / "a").write_bytes(b"bytes")
+    with disk.using(Noting()) as noting, gathering():
+        assert isinstance(noting, Noting)
+        with whole_file(tmp_path / "a", sync="folder") as file:
+            file.write(b"bytes")
+        assert noting.synced.total() == 1
 
 
 def test_a_file_is_synced_under_its_last_name(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tests.state.faulty import Crash, Steps, faulty
 from tests.state.mapping import mappings
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError
+from tidegate.state.archive import archive
 from tidegate.state.archive.file import read_archive
 from tidegate.state.archive.past import PastStates, batches_text
 from tidegate.state.manifest import Manifest
@@ -39,6 +40,12 @@ class Run:
         store.clean()
 
     def batch(self, ahead_us: int = 0) -> Manifest:
+        before, current = self.published(ahead_us)
+        self.store.retire(before, current)
+        return current
+
+    def published(self, ahead_us: int = 0) -> tuple[Manifest, Manifest]:
+        """A batch whose earlier states are still to be retired, and the one before it."""
         number = self.newest.batch + 1
         name = f"{number:08d}.{self.newest.owner}-0"
         held = [s for s in self.newest.operators.get("a", ()) if self.chance.random() < 0.7]
@@ -52,8 +59,7 @@ class Run:
         )
         self.store.publish(current)
         before, self.newest = self.newest, current
-        self.store.retire(before, current)
-        return current
+        return before, current
 
 
 def check(store: Store, made: list[Manifest], keep_us: int) -> None:
@@ -235,6 +241,58 @@ def test_batches_before_a_damaged_file_of_the_archive_stay_whole(
     Run(again, keep_us=1_000)
     past = PastStates(again)
     assert past.batches == [b for b in range(12) if b not in range(3 * number, 3 * number + 3)]
+    for batch in past.batches:
+        again.check_present(past.of(batch))
+
+
+@pytest.mark.parametrize("needed", [1, 2])
+def test_a_manifest_that_is_brought_back_without_its_files_is_let_go(
+    needed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power may undo that a manifest was deleted, and not that its files were."""
+    store = Store.open(str(tmp_path))
+    store.create({"q": 1})
+    run = Run(store, keep_us=1_000)
+    made = []
+    for number in range(4):
+        monkeypatch.setattr(run.chance, "random", lambda gone=number >= needed: float(gone))
+        made.append(run.batch())
+    (segment,) = {s.path for s in made[0].operators["a"]}
+    assert [segment in m.names() for m in made] == [number < needed for number in range(4)]
+    (tmp_path / segment).unlink()
+    again = Store.open(str(tmp_path))
+    Run(again, keep_us=1_000)
+    past = PastStates(again)
+    assert past.batches == list(range(needed, 4))
+    for batch in past.batches:
+        again.check_present(past.of(batch))
+
+
+def test_states_that_another_run_archives_while_one_starts_stay_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken over from, and had looked before that whether it was."""
+    store = Store.open(str(tmp_path))
+    store.create({"q": 1})
+    run = Run(store, keep_us=1_000)
+    for _ in range(4):
+        run.batch()
+    last = run.published()
+    monkeypatch.setattr(store, "check_owner", lambda: None)
+    read, archives = archive.sound_manifests, []
+
+    def meanwhile(of: Store, numbers: Iterable[int]) -> list[Manifest]:
+        if of is not store and not archives:
+            store.retire(*last)
+            archives.extend(store.files.names("archive"))
+        return read(of, numbers)
+
+    monkeypatch.setattr(archive, "sound_manifests", meanwhile)
+    again = Store.open(str(tmp_path))
+    Run(again, keep_us=1_000)
+    assert archives
+    past = PastStates(again)
+    assert past.batches == list(range(5))
     for batch in past.batches:
         again.check_present(past.of(batch))
 

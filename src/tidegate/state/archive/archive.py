@@ -21,7 +21,7 @@ from tidegate.remote.folder import Entry
 from tidegate.state.archive.file import ArchiveFile, archive_files, sound_archive, write_archive
 from tidegate.state.leftover import outdated
 from tidegate.state.manifest import Manifest
-from tidegate.state.name import archived_batches, manifest_name, manifest_number
+from tidegate.state.name import manifest_name, manifest_number
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
@@ -116,8 +116,13 @@ def archived(
     A damaged file counts as gone: nobody can go back to its batches, and a run is not refused. The
     batches before it stay whole.
     """
-    names = [entry.name for entry in listed]
-    spans = {name: span for name in names if (span := archived_batches(name)) is not None}
+    names = {entry.name for entry in listed}
+    numbers = [n for name in names if (n := manifest_number(name)) is not None]
+    older = [n for n in sorted(numbers) if kept and n < kept[0].number]
+    # One that a loss of power has brought back may need files that were deleted with it.
+    whole = [m for m in sound_manifests(store, older) if m.at_us and m.names() <= names]
+    # Listed after the manifests are read: another run that still ends may archive them meanwhile.
+    spans = archive_files(store.files)
     needed: set[str] = set()
     sound: list[tuple[range, ArchiveFile]] = []
     for name, span in spans.items():
@@ -128,18 +133,15 @@ def archived(
             needed |= {name, *file.spare}
             sound.append((span, file))
     last = max((span[-1] for span in spans.values()), default=-1)
-    numbers = [n for name in names if (n := manifest_number(name)) is not None]
-    older = [n for n in sorted(numbers) if kept and n < kept[0].number]
-    by_batch = {m.batch: m for m in sound_manifests(store, older) if m.at_us and m.batch > last}
+    by_batch = {m.batch: m for m in whole if m.batch > last}
     rows = in_rows([m for m in by_batch.values() if m.batch < kept[0].batch])
     loose = rows[-1] if rows and kept[0].at_us and rows[-1][-1].batch == kept[0].batch - 1 else []
     for manifest in loose:
         needed |= {manifest_name(manifest.number), *manifest.names()}
     followed = {m.batch for m in (*loose, *kept)} | {span.start for span, _ in sound}
     for span, file in sound:
-        if (
-            span.stop not in followed
-        ):  # what it shares with the batches that are gone is spare there
+        if span.stop not in followed:
+            # What it shares with the batches that are gone is spare there.
             needed |= file.manifests()[-1].names()
     return loose, frozenset(needed)
 
