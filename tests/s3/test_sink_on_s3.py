@@ -23,7 +23,7 @@ def folder(server: Server, path: str) -> Path:
 
 @pytest.fixture
 def sinks(location: str) -> Sinks:
-    return lambda: RemoteSink(location)
+    return lambda *more: RemoteSink(location, *more)
 
 
 class TestRemoteSink(_Sink):

@@ -25,7 +25,7 @@ from tidegate.sink.receipt import Part, Receipt
 
 ROWS = pa.table({"i": [1, 2, 3]})
 LATE = Part(0, "late", "rides")
-Sinks = Callable[[], RemoteSink]
+Sinks = Callable[..., RemoteSink]
 
 
 class _NoKeep(Keep):
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def sinks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Sinks:
     place = TreeFolder(LocalFileSystem(), str(folder), "tree://out")
     monkeypatch.setattr("tidegate.sink.folder.remote.folder_of", lambda uri: place)
-    return lambda: RemoteSink("tree://out")
+    return lambda *more: RemoteSink("tree://out", *more)
 
 
 def opened(sinks: Sinks, newest: int | None = None, owner: int = 0) -> RemoteSink:
@@ -85,7 +85,7 @@ class TestRemoteSink:
     @pytest.mark.parametrize("format", ["csv", "json"])
     def test_ledgers_of_texts_have_their_types(self, sinks: Sinks, format: str) -> None:
         assert sinks().format == "parquet"  # and where nothing else is said, the files have them
-        sink = opened(lambda: RemoteSink("tree://out", format, output="o"))
+        sink = opened(lambda: sinks(format, "o"))
         sink.publish(BatchId(0), written(sink, 0, Part(0), LATE))
         columns = ledger_columns(sink.ledger(BatchId(0)))
         assert columns == ROWS.schema
