@@ -131,7 +131,7 @@ class Check:
             return None  # another one is damaged, which is told
         spans = map(archived_batches, archive_files(store.files))
         last = max((span[-1] for span in spans if span is not None), default=-1)
-        return frozenset(batch for batch in loose if batch > last)
+        return frozenset(batch for batch in loose if batch > last) or None
 
     def astray(self, ended: Ended) -> None:
         """A place that no sink can write to is refused, and nothing is written elsewhere."""

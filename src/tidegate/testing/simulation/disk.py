@@ -67,6 +67,8 @@ class SimDisk:
         self._files: dict[int, File] = {}
         """The files that may have bytes that are not synced."""
         self._claims: dict[int, tuple[SimulatedProcess | None, bytes]] = {}
+        self._let_go: list[SimulatedProcess | None] = []
+        """The processes that have given a claim back; grows with drivers."""
         self.fail: Callable[[str, str], None] = lambda operation, path: None
         self.written: Callable[[str, bytes], bytes] = lambda path, data: data
         self.room_bytes: int | None = None
@@ -218,6 +220,10 @@ class SimDisk:
         if self._schedule.process is not None:
             self._schedule.process.at_death.append(claim.let_go)
         return claim
+
+    def has_let_go(self, process: SimulatedProcess) -> bool:
+        """Whether a process has given a claim back."""
+        return process in self._let_go
 
     # What happens to it
 
@@ -402,7 +408,8 @@ class SimClaim:
         self.let_go()
 
     def let_go(self) -> None:
-        self._disk._claims.pop(self._inode, None)
+        process, _ = self._disk._claims.pop(self._inode, (None, b""))
+        self._disk._let_go.append(process)
 
 
 class _Writing(io.RawIOBase):

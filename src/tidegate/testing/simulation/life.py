@@ -93,10 +93,11 @@ class Life:
         fault, world = self._fault, self._world
         assert isinstance(fault, Zombie)
         runner = SimRunner(world, f"{world.seed} {self._name} again")
-        held = fault.locks and self._runner.ran
+        works = fault.locks and self._runner.ran
 
         def came_to_work() -> None:
-            self.two = held and not running.done()
+            # One that is about to end has let its lock go already.
+            self.two = works and not running.done() and not world.disk.has_let_go(first)
 
         runner.on_first_run = came_to_work
         second, taken = self._begin(runner)
