@@ -54,7 +54,7 @@ class SimDisk:
 
     `fail` may raise an OSError for an operation, given its name and path. `written` returns the
     part of a write that reaches the file. `room_bytes` is how much may still be written, None for
-    any amount. `locks` says whether the disk has locks at all.
+    any amount. `locks` says whether the disk has locks at all, `unclaimed` who has let one go.
     """
 
     notifies = False
@@ -67,8 +67,7 @@ class SimDisk:
         self._files: dict[int, File] = {}
         """The files that may have bytes that are not synced."""
         self._claims: dict[int, tuple[SimulatedProcess | None, bytes]] = {}
-        self._let_go: list[SimulatedProcess | None] = []
-        """The processes that have given a claim back; grows with drivers."""
+        self.unclaimed: list[SimulatedProcess | None] = []
         self.fail: Callable[[str, str], None] = lambda operation, path: None
         self.written: Callable[[str, bytes], bytes] = lambda path, data: data
         self.room_bytes: int | None = None
@@ -220,10 +219,6 @@ class SimDisk:
         if self._schedule.process is not None:
             self._schedule.process.at_death.append(claim.let_go)
         return claim
-
-    def has_let_go(self, process: SimulatedProcess) -> bool:
-        """Whether a process has given a claim back."""
-        return process in self._let_go
 
     # What happens to it
 
@@ -408,8 +403,7 @@ class SimClaim:
         self.let_go()
 
     def let_go(self) -> None:
-        process, _ = self._disk._claims.pop(self._inode, (None, b""))
-        self._disk._let_go.append(process)
+        self._disk.unclaimed.append(self._disk._claims.pop(self._inode, (None, b""))[0])
 
 
 class _Writing(io.RawIOBase):

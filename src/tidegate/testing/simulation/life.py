@@ -97,7 +97,7 @@ class Life:
 
         def came_to_work() -> None:
             # One that is about to end has let its lock go already.
-            self.two = works and not running.done() and not world.disk.has_let_go(first)
+            self.two = works and not running.done() and first not in world.disk.unclaimed
 
         runner.on_first_run = came_to_work
         second, taken = self._begin(runner)
